@@ -1,0 +1,241 @@
+"""What the agents' side offers to the lanes, and what it needs of them.
+
+A poor answer is a value (:class:`PlanRefused`, :class:`GaveUp`); a broken program is an exception.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from streams.core.commands import MakeAnswer, MakePlan, RunSubTask
+from streams.core.plan import Plan
+from streams.core.values import NO_USAGE, Json, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool as a model sees it.
+
+    Attributes:
+        parameters: JSON Schema of the arguments, an object.
+        once: An unknown outcome is never tried again; for tools that change the world.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Json]
+    once: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A model asks for a tool. ``arguments`` is the JSON text as the model wrote it, maybe broken."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReply:
+    """What came of a tool call.
+
+    Attributes:
+        output: What the tool returned (any JSON), or the error's text for the model.
+        error: The kind of error, one word, or None: ``unknown_tool``, ``not_allowed``,
+            ``bad_arguments``, ``timeout``, ``tool_error``.
+        latency_ms: Milliseconds the call took.
+    """
+
+    output: Json
+    error: str | None = None
+    latency_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One call of a model, in the terms of the OpenAI chat API.
+
+    Attributes:
+        messages: The whole conversation, fixed part first, so that the provider's prompt cache hits.
+        tools: Tools offered; none means that the model is not to call any.
+        max_tokens: Output tokens at most.
+        json_object: Ask for a JSON object where the endpoint can.
+        model: The model asked for, or None for the configured one.
+    """
+
+    messages: Sequence[Mapping[str, Json]]
+    tools: Sequence[ToolSpec] = ()
+    max_tokens: int = 800
+    json_object: bool = False
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReply:
+    """One finished turn of a model.
+
+    Attributes:
+        message: The assistant message as it came (``content``, ``tool_calls``,
+            ``reasoning_content``), to be sent back verbatim.
+        finish_reason: ``stop``, ``length``, ``tool_calls`` or the provider's own word.
+        usage: What this call cost; ``usage.calls`` is 1.
+        model: The model that answered.
+        request_id: The provider's id of the call, to ask them about it.
+        latency_ms: Milliseconds from request to whole reply.
+        simulated: The reply came from the simulated endpoint.
+    """
+
+    message: Mapping[str, Json]
+    finish_reason: str
+    usage: Usage
+    model: str
+    request_id: str = ""
+    latency_ms: float = 0.0
+    simulated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The reply's text, empty where there is none."""
+        content = self.message.get("content")
+        return content if isinstance(content, str) else ""
+
+
+class ModelError(Exception):
+    """A model call that brought no reply.
+
+    Attributes:
+        kind: One word: ``rate_limited``, ``overloaded``, ``server_error``, ``timeout``,
+            ``connection``, ``malformed``, ``content_filter``, ``context_exceeded``,
+            ``bad_request``, ``bad_key``, ``quota``, ``misconfigured``.
+        retry: The same call may succeed later.
+        wait_s: Seconds the provider asked us to wait, or None.
+    """
+
+    def __init__(self, kind: str, reason: str, *, retry: bool, wait_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.retry = retry
+        self.wait_s = wait_s
+
+
+class Model(Protocol):
+    """One call of a model endpoint, no retries."""
+
+    async def chat(self, request: ModelRequest, *, timeout_s: float) -> ModelReply:
+        """Ask once.
+
+        Raises:
+            ModelError: there is no reply; its kind says what to do.
+        """
+
+
+class Tools(Protocol):
+    """The tools this process has."""
+
+    def specs(self, names: Sequence[str]) -> tuple[ToolSpec, ...]:
+        """The tools of these names; unknown names are left out."""
+
+    async def call(self, name: str, arguments: Mapping[str, Json], *, timeout_s: float) -> ToolReply:
+        """Run a tool. Never raises: what goes wrong is the reply."""
+
+
+class Attempt(Protocol):
+    """The attempt an agent works for: journal, slot and time belong to whoever runs it.
+
+    ``model`` and ``tool`` record each reply before they return it, and give a reply that is
+    already on the journal back without calling again, so an agent's code must make the same
+    calls in the same order when it runs again with the same command.
+    """
+
+    async def model(
+        self, request: ModelRequest, call: Callable[[ModelRequest, float], Awaitable[ModelReply]]
+    ) -> ModelReply:
+        """Make the next model call of this attempt by ``call(request, timeout_s)``, or recall it.
+
+        Raises:
+            ModelError: as *call* raises it.
+        """
+
+    async def tool(
+        self, call: ToolCall, run: Callable[[float], Awaitable[ToolReply]], *, once: bool = False
+    ) -> ToolReply:
+        """Make this tool call by ``run(timeout_s)``, or recall its reply. Calls with different
+        ids may run side by side."""
+
+    async def wait(self, seconds: float) -> None:
+        """Wait without holding a slot, for a provider's limit or a backoff.
+
+        Raises:
+            TimeoutError: the attempt's time would be over before.
+        """
+
+    def jitter(self) -> float:
+        """Chance for backoffs: 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanMade:
+    """The planner's admitted plan."""
+
+    plan: Plan
+    usage: Usage = NO_USAGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRefused:
+    """The planner's replies, the one re-ask among them, held no plan that can be admitted."""
+
+    reasons: tuple[str, ...]
+    usage: Usage = NO_USAGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A result. ``result`` is any JSON."""
+
+    result: Json
+    usage: Usage = NO_USAGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaveUp:
+    """An attempt without a result.
+
+    Attributes:
+        kind: The kind of error, one word: those of :class:`ModelError`, and ``timeout``,
+            ``loop_detected``, ``too_many_rounds``, ``truncated``, ``tool_error``, ``no_plan``.
+        final: No further attempt can help.
+    """
+
+    kind: str
+    reason: str
+    final: bool
+    usage: Usage = NO_USAGE
+
+
+class Planner(Protocol):
+    async def plan(self, command: MakePlan, attempt: Attempt) -> PlanMade | PlanRefused | GaveUp:
+        """Make a plan; every value of *command* is inline."""
+
+
+class SubAgent(Protocol):
+    async def run(self, command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
+        """Work on one sub-task; every value of *command* is inline."""
+
+
+class Synthesiser(Protocol):
+    async def answer(self, command: MakeAnswer, attempt: Attempt) -> Done | GaveUp:
+        """Join the results into the final answer; every value of *command* is inline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """The agents a lane puts to work."""
+
+    planner: Planner
+    sub_agent: SubAgent
+    synthesiser: Synthesiser
+    tools: Tools
+    close: Callable[[], Awaitable[None]] = field(repr=False)

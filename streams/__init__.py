@@ -1,0 +1,1 @@
+"""Anabranch on Kafka: goals in, one answer each out."""

@@ -1,0 +1,1 @@
+"""The rules of a job, pure: no clock, no chance, no input or output, the standard library only."""

@@ -1,0 +1,161 @@
+"""What happened to a job: the records of ``job-events``, the source of truth.
+
+Every event has two fields that the reader sets from the record and that are not in its JSON:
+``at``, the broker's append time in milliseconds since 1970, the only clock the fold knows; and
+``offset``, the event's place on its partition.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias, get_args
+
+from streams.core.goal import Goal, Header, Source
+from streams.core.plan import Plan
+from streams.core.values import NO_USAGE, JobId, TaskId, Usage, Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSubmitted:
+    """Intake accepted a goal.
+
+    Attributes:
+        source: Where the goal's record stands, for whoever asks where this job came from.
+        headers: The goal record's headers, which come back on the answer.
+    """
+
+    job: JobId
+    goal: Goal
+    source: Source
+    headers: tuple[Header, ...] = ()
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalRejected:
+    """Intake could not accept a goal whose id it could read; its record is a dead letter too."""
+
+    job: JobId
+    reason: str
+    source: Source
+    headers: tuple[Header, ...] = ()
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubTaskStarted:
+    """A lane began an attempt. One from another run than before resets its clock.
+
+    Attributes:
+        attempt: Counts from 1.
+        run: The worker process's own name for its life, new at every start.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    run: str
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The planner's plan, admitted, as the result of sub-task ``plan``."""
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    plan: Plan
+    usage: Usage = NO_USAGE
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubTaskSucceeded:
+    """A sub-agent has its result."""
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    result: Value
+    usage: Usage = NO_USAGE
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubTaskFailed:
+    """A sub-agent gave up on one attempt.
+
+    Attributes:
+        kind: The kind of error, one word, such as ``timeout`` or ``content_filter``.
+        reason: What happened, for a person.
+        final: No further attempt can help.
+        retry_in: Seconds to wait before the next attempt, jitter included, chosen by the lane.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    kind: str
+    reason: str
+    final: bool = False
+    retry_in: float = 0.0
+    usage: Usage = NO_USAGE
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptOverdue:
+    """A timer of the orchestrator: an attempt neither started nor ended in its time.
+
+    Attributes:
+        retry_in: As of :class:`SubTaskFailed`, chosen by the orchestrator.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    retry_in: float = 0.0
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryDue:
+    """A timer of the orchestrator: the wait before an attempt is over."""
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlinePassed:
+    """A timer of the orchestrator: the job's time is over."""
+
+    job: JobId
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobBroken:
+    """An event of this job could not be handled and is a dead letter; the job ends with the reason."""
+
+    job: JobId
+    reason: str
+    at: int = 0
+    offset: int = -1
+
+
+SubTaskEvent: TypeAlias = (
+    SubTaskStarted | Planned | SubTaskSucceeded | SubTaskFailed | AttemptOverdue | RetryDue
+)
+Event: TypeAlias = JobSubmitted | GoalRejected | SubTaskEvent | DeadlinePassed | JobBroken
+EVENT_TYPES: tuple[type[Event], ...] = get_args(Event)

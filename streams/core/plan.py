@@ -1,0 +1,38 @@
+"""A plan: the graph of sub-tasks that a goal became. Its admission is in admission.py."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from streams.core.values import Json, TaskId
+
+InputShare: TypeAlias = tuple[int, int] | Literal["all"] | None
+"""What a sub-task sees of the goal's ``input``: items *first* to *last* (from 0, both included),
+all of it, or nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubTask:
+    """One node of a plan.
+
+    Attributes:
+        id: Unique in the plan.
+        goal: What the sub-agent is to do. Empty where *tool* runs directly, without a model.
+        kind: ``extract``, ``summarize``, ``translate``, ``analyze``, or the user's own word.
+        dep: Sub-tasks whose results this one needs.
+        model: The model to use, or None for the configured one.
+        tool: A tool to run directly with *args*, or None.
+        input: Its share of the goal's input.
+    """
+
+    id: TaskId
+    goal: str
+    kind: str = "analyze"
+    dep: tuple[TaskId, ...] = ()
+    model: str | None = None
+    tool: str | None = None
+    args: Json = None
+    input: InputShare = None
+
+
+Plan: TypeAlias = tuple[SubTask, ...]
+"""Sub-tasks in an order in which every dependency stands before its dependants."""

@@ -1,0 +1,117 @@
+"""The log as a port: what the parts need of Kafka, and nothing else.
+
+Two implementations: ``streams.kafka`` (aiokafka, and Faust for the agents) and
+``streams.memory_log`` (in memory, on virtual time, for tests and simulation). Topics are named
+without their prefix. All readers see committed transactions only.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as it stands on a topic.
+
+    Attributes:
+        timestamp: The broker's append time, or the producer's on topics that keep it;
+            milliseconds since 1970.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+class LogUnavailable(Exception):
+    """The log did not take or give a record in time; trying again later may help."""
+
+
+class RecordRefused(Exception):
+    """The log will never take this record: too large, or not allowed."""
+
+
+class Fenced(Exception):
+    """Another process has taken over this partition's transactional identity."""
+
+
+class Producer(Protocol):
+    """Sends records; safe to use from many tasks."""
+
+    async def send(
+        self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
+    ) -> "asyncio.Future[int]":
+        """Put a record in line; the future is its offset once the log has it.
+
+        Raises (here or in the future):
+            LogUnavailable, RecordRefused, Fenced.
+        """
+
+
+class Transactions(Producer, Protocol):
+    """A transactional producer: what was sent inside lands together or not at all."""
+
+    def transaction(self) -> AbstractAsyncContextManager[None]:
+        """One transaction; it aborts where its body raises.
+
+        Raises:
+            Fenced, LogUnavailable: the outcome may be unknown; never go on with this producer.
+        """
+
+
+class Claim(Protocol):
+    """A partition this process owns, until its task is cancelled."""
+
+    @property
+    def partition(self) -> int: ...
+
+    def seek(self, offset: int) -> None:
+        """Go on from *offset*; what was fetched before is thrown away."""
+
+    async def batch(self, timeout: float | None) -> Sequence[Record]:
+        """The next records in order; empty after *timeout* seconds without any."""
+
+
+class Delivery(Protocol):
+    """A record handed to a stream agent, to be acknowledged in order once all is done."""
+
+    @property
+    def record(self) -> Record: ...
+
+    def ack(self) -> None:
+        """All up to this record is done. Without effect once the partition has moved."""
+
+
+Owner: TypeAlias = Callable[[Claim], Awaitable[None]]
+
+
+class Log(Protocol):
+    """One connection to the log, for one process."""
+
+    @property
+    def producer(self) -> Producer: ...
+
+    def transactions(self, identity: str) -> AbstractAsyncContextManager[Transactions]:
+        """A producer under this transactional identity; entering it fences the older one."""
+
+    def read(
+        self, topic: str, partition: int, *, offset: int | None = None, since: int | None = None
+    ) -> AsyncIterator[Sequence[Record]]:
+        """Records from *offset* (or from the first at or after *since*, milliseconds since 1970,
+        or from the beginning) up to the end that the partition had at the start."""
+
+    async def own(self, topic: str, group: str, owner: Owner) -> None:
+        """Run *owner* for every partition of *topic* that this process is given, until cancelled.
+
+        A lost partition's owner is cancelled and awaited before another process gets it. An
+        owner that raises is started again after a pause.
+        """
