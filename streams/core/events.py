@@ -19,12 +19,15 @@ class JobSubmitted:
 
     Attributes:
         source: Where the goal's record stands, for whoever asks where this job came from.
+        lanes: Partitions of the system; fixed for its life, and kept here so that the job's
+            commands and claim checks follow from its state alone.
         headers: The goal record's headers, which come back on the answer.
     """
 
     job: JobId
     goal: Goal
     source: Source
+    lanes: int = 8
     headers: tuple[Header, ...] = ()
     at: int = 0
     offset: int = -1
@@ -74,12 +77,17 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubTaskSucceeded:
-    """A sub-agent has its result."""
+    """A sub-agent has its result.
+
+    Attributes:
+        size: Bytes of the result's JSON.
+    """
 
     job: JobId
     task: TaskId
     attempt: int
     result: Value
+    size: int = 0
     usage: Usage = NO_USAGE
     at: int = 0
     offset: int = -1

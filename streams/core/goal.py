@@ -14,12 +14,15 @@ class Limits:
         concurrency: Sub-tasks of this job released and unfinished at once.
         timeout_s: Seconds one attempt may run.
         max_attempts: Attempts a sub-task has before it fails for good.
+        start_timeout_s: Seconds after which a released command that no lane has started counts
+            as lost; longer than any wait in a lane, since it is a net and not a scheduler.
     """
 
     max_subtasks: int = 100
     concurrency: int = 32
     timeout_s: float = 120.0
     max_attempts: int = 3
+    start_timeout_s: float = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

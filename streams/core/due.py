@@ -1,0 +1,48 @@
+"""What becomes due when: the timers of a job, derived from its state."""
+
+from typing import TypeAlias
+
+from streams.core.events import AttemptOverdue, DeadlinePassed, RetryDue
+from streams.core.states import Backoff, Open, Released, Running, SubTaskState
+from streams.core.values import JobId, TaskId
+
+Timer: TypeAlias = AttemptOverdue | RetryDue | DeadlinePassed
+
+
+def deadline(job: Open) -> int | None:
+    """When the job's time is over, milliseconds of broker time; None without a deadline."""
+    seconds = job.submitted.goal.deadline_s
+    return None if seconds is None else job.submitted.at + int(seconds * 1000)
+
+
+def due_at(job: Open, state: SubTaskState, *, grace_ms: int) -> int | None:
+    """When a sub-task in this state needs a timer, milliseconds of broker time.
+
+    Args:
+        grace_ms: Milliseconds to wait for the lane's own word on a late attempt.
+    """
+    limits = job.submitted.goal.limits
+    match state:
+        case Running(since=since):
+            return since + int(limits.timeout_s * 1000) + grace_ms
+        case Released(at=at):
+            return at + int(limits.start_timeout_s * 1000)
+        case Backoff(until=until):
+            return until
+        case _:
+            return None
+
+
+def timer(job: JobId, task: TaskId, state: SubTaskState, *, retry_in: float) -> Timer | None:
+    """The event that a due sub-task in this state needs, or None where nothing is due.
+
+    Args:
+        retry_in: Seconds before the attempt after an overdue one, jitter included.
+    """
+    match state:
+        case Running(attempt=attempt) | Released(attempt=attempt):
+            return AttemptOverdue(job=job, task=task, attempt=attempt, retry_in=retry_in)
+        case Backoff(attempt=attempt):
+            return RetryDue(job=job, task=task, attempt=attempt)
+        case _:
+            return None

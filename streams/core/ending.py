@@ -1,0 +1,66 @@
+"""How a job ends: its outcome, its answer, and the marker that stays."""
+
+from streams.core.commands import Answer, Effect, Outcome, TaskReport
+from streams.core.events import Event
+from streams.core.results import ended, joined
+from streams.core.states import Finished, Open, SubTaskState, Succeeded
+from streams.core.values import ANSWER, Value
+
+
+def finish(
+    job: Open, event: Event, *, rule: str, reason: str = "", failed: bool = False
+) -> tuple[Finished, tuple[Effect, ...]]:
+    """End the job by *rule* with the answer that its results allow.
+
+    The synthesis where there is one, else the results themselves; ``partial`` as soon as one
+    sub-task has no result, ``failed`` with fewer successes than the goal's join rule asks for,
+    or where *failed* says that results do not matter.
+    """
+    submitted = job.submitted
+    total = len(job.nodes)
+    outcome: Outcome
+    answer: Value | None
+    if failed or job.succeeded == 0 or job.succeeded / total < submitted.goal.join.min_success_ratio:
+        outcome, answer = "failed", None
+    else:
+        outcome = "succeeded" if job.succeeded == total and rule == "all_done" else "partial"
+        synthesis = job.states.get(ANSWER)
+        answer = synthesis.result if isinstance(synthesis, Succeeded) else joined(job)
+    if outcome != "succeeded" and not reason:
+        reason = f"{job.succeeded} of {total} sub-tasks succeeded"
+    made = Answer(
+        job=submitted.job,
+        id=submitted.job.partition("/")[2],
+        tenant=submitted.goal.tenant,
+        outcome=outcome,
+        rule=rule,
+        reason=reason,
+        answer=answer,
+        subtasks=tuple(report(name, job.states[name]) for name in job.nodes),
+        usage=job.usage,
+        submitted_at=submitted.at,
+        answered_at=event.at,
+        source=submitted.source,
+        headers=submitted.headers,
+    )
+    marker = Finished(digest=submitted.goal.digest, outcome=outcome, offset=event.offset, at=event.at)
+    return marker, (made,)
+
+
+def report(task: str, state: SubTaskState) -> TaskReport:
+    """A sub-task's line of the answer."""
+    outcome, reason = ended(state)
+    return TaskReport(task=task, outcome=outcome, attempts=getattr(state, "attempt", 0), reason=reason)
+
+
+def over_budget(job: Open) -> str:
+    """Which budget is spent, for a person; empty while none is."""
+    budget, usage = job.submitted.goal.budget, job.usage
+    if budget.tokens is not None and usage.tokens >= budget.tokens:
+        return f"the budget of {budget.tokens} tokens is spent ({usage.tokens} used)"
+    if budget.calls is not None and usage.calls >= budget.calls:
+        return f"the budget of {budget.calls} model calls is spent ({usage.calls} made)"
+    if budget.usd is not None and usage.usd >= budget.usd:
+        return f"the budget of {budget.usd:g} US dollars is spent ({usage.usd:.6f} used)"
+    return ""
+

@@ -1,0 +1,303 @@
+"""The life of a job: one event after another, folded. Pure, so that a replay sees the same."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from streams.core.admission import dependants, problems
+from streams.core.commands import Answer, Bury, Effect
+from streams.core.ending import finish, over_budget
+from streams.core.events import (
+    AttemptOverdue,
+    DeadlinePassed,
+    Event,
+    GoalRejected,
+    JobBroken,
+    JobSubmitted,
+    Planned,
+    RetryDue,
+    SubTaskEvent,
+    SubTaskFailed,
+    SubTaskStarted,
+    SubTaskSucceeded,
+)
+from streams.core.plan import Plan, SubTask
+from streams.core.states import (
+    Backoff,
+    Failed,
+    Finished,
+    Job,
+    New,
+    Node,
+    Open,
+    Ready,
+    Released,
+    Running,
+    Skipped,
+    SubTaskState,
+    Succeeded,
+    Waiting,
+)
+from streams.core.values import ANSWER, PLAN, TaskId
+
+Folded = tuple[Job, tuple[Effect, ...]]
+
+PLAN_NODE = Node(task=SubTask(id=PLAN, goal="", kind=PLAN), ordinal=0)
+
+
+def fold(job: Job, event: Event) -> Folded:
+    """Apply one event to one job, and say what it newly asks of the world.
+
+    An event already absorbed changes nothing and asks for nothing. Commands are no effects: they
+    are derived from the state (``release.py``), since pacing decides when they go out.
+    """
+    match event:
+        case JobSubmitted():
+            return submit(job, event)
+        case GoalRejected():
+            return reject(job, event)
+        case DeadlinePassed():
+            return pass_deadline(job, event)
+        case JobBroken():
+            return break_job(job, event)
+        case _:
+            if isinstance(job, Open) and (state := job.states.get(event.task)) is not None:
+                return advance(job, state, event)
+            return job, ()
+
+
+def absorb(job: Job, event: Event) -> Folded:
+    """Fold; an event that cannot be folded is buried, and ends its job with the reason.
+
+    A bug in the rules must neither stop a partition nor hide: the same event breaks the job the
+    same way in every replay.
+    """
+    try:
+        return fold(job, event)
+    except Exception as error:  # whatever it is, it must not stop the partition
+        reason = f"{type(event).__name__} could not be folded: {type(error).__name__}: {error}"
+        after, effects = fold(job, JobBroken(job=event.job, reason=reason, at=event.at, offset=event.offset))
+        return after, (*effects, Bury(reason=reason))
+
+
+def submit(job: Job, event: JobSubmitted) -> Folded:
+    match job:
+        case New():
+            states: dict[TaskId, SubTaskState] = {PLAN: Ready()}
+            return Open(submitted=event, nodes={}, states=states, ready=(PLAN,)), ()
+        case Open():
+            known = job.submitted.goal.digest
+        case Finished():
+            known = job.digest
+        case _:
+            assert_never(job)
+    if known == event.goal.digest:
+        return job, ()  # a redelivered goal is the same job
+    source = event.source
+    reason = (
+        f"job {event.job} exists with another goal; the goal at {source.topic}[{source.partition}]"
+        f"@{source.offset} needs an id of its own"
+    )
+    return job, (Bury(reason=reason, source=source),)
+
+
+def reject(job: Job, event: GoalRejected) -> Folded:
+    if not isinstance(job, New):
+        return job, ()
+    tenant, _, own = event.job.partition("/")
+    answer = Answer(
+        job=event.job,
+        id=own,
+        tenant=tenant,
+        outcome="rejected",
+        rule="rejected",
+        reason=event.reason,
+        submitted_at=event.at,
+        answered_at=event.at,
+        source=event.source,
+        headers=event.headers,
+    )
+    return Finished(digest="", outcome="rejected", offset=event.offset, at=event.at), (answer,)
+
+
+def pass_deadline(job: Job, event: DeadlinePassed) -> Folded:
+    if not isinstance(job, Open) or (limit := job.submitted.goal.deadline_s) is None:
+        return job, ()
+    if event.at < job.submitted.at + limit * 1000:
+        return job, ()  # sent by a clock ahead of the broker's; it comes again
+    return finish(job, event, rule="deadline", reason=f"the deadline of {limit:g} s passed")
+
+
+def break_job(job: Job, event: JobBroken) -> Folded:
+    if not isinstance(job, Open):
+        return job, ()
+    return finish(job, event, rule="broken", reason=event.reason, failed=True)
+
+
+def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
+    """Apply an event of one sub-task; events of other attempts than the present one change nothing."""
+    match event, state:
+        case SubTaskStarted(attempt=attempt, run=run), (
+            Ready(attempt=now) | Released(attempt=now)
+        ) if attempt == now:
+            return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at)}), ()
+        case SubTaskStarted(attempt=attempt, run=run), Running(attempt=now, run=before) if attempt == now:
+            if run == before:
+                return job, ()
+            return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at)}), ()
+        case (
+            (Planned() | SubTaskSucceeded() | SubTaskFailed()),
+            Ready(attempt=now) | Released(attempt=now) | Running(attempt=now),
+        ) if event.attempt == now:
+            return end(replace(job, usage=job.usage + event.usage), event)
+        case AttemptOverdue(attempt=attempt), (
+            Ready(attempt=now) | Released(attempt=now)
+        ) if attempt == now:
+            seconds = job.submitted.goal.limits.start_timeout_s
+            return fail(job, event, "not_started", f"no lane started it within {seconds:g} s", event.retry_in)
+        case AttemptOverdue(attempt=attempt), Running(attempt=now, since=since) if attempt == now:
+            seconds = job.submitted.goal.limits.timeout_s
+            if event.at < since + seconds * 1000:
+                return job, ()
+            return fail(job, event, "timeout", f"no result within {seconds:g} s", event.retry_in)
+        case RetryDue(attempt=attempt), Backoff(attempt=now, until=due) if attempt == now and event.at >= due:
+            return put(job, {event.task: Ready(attempt=now)}), ()
+        case _:
+            return job, ()
+
+
+def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed) -> Folded:
+    """An attempt has ended; its usage is already counted."""
+    match event:
+        case SubTaskFailed(kind=kind, reason=reason, retry_in=retry_in):
+            return fail(job, event, kind, reason, retry_in, final=event.final)
+        case Planned(plan=plan):
+            return take_plan(job, event, plan)
+        case SubTaskSucceeded(result=result, size=size, attempt=attempt):
+            if event.task == PLAN:
+                return finish(job, event, rule="planning", reason="the planner sent no plan", failed=True)
+            state = Succeeded(attempt=attempt, result=result, size=size, offset=event.offset)
+            job = succeed(job, event.task, state)
+            return finish(job, event, rule="all_done") if event.task == ANSWER else settle(job, event)
+        case _:
+            assert_never(event)
+
+
+def take_plan(job: Open, event: Planned, plan: Plan) -> Folded:
+    """Open the plan's sub-tasks; a plan that breaks the rules fails the job with the reasons."""
+    if event.task != PLAN:
+        return job, ()
+    if wrong := problems(plan, max_subtasks=job.submitted.goal.limits.max_subtasks):
+        return finish(job, event, rule="planning", reason="; ".join(wrong), failed=True)
+    waiting_on_me = dependants(plan)
+    nodes = {
+        task.id: Node(task=task, ordinal=place, dependants=waiting_on_me.get(task.id, ()))
+        for place, task in enumerate(plan, 1)
+    }
+    states: dict[TaskId, SubTaskState] = {
+        task.id: Waiting(missing=len(task.dep)) if task.dep else Ready() for task in plan
+    }
+    ready = tuple(task.id for task in plan if not task.dep)
+    return settle(replace(job, nodes=nodes, states=states, ready=ready, outstanding=0), event)
+
+
+def put(job: Open, changes: Mapping[TaskId, SubTaskState]) -> Open:
+    """The job with some sub-tasks in another state, its counters kept in step."""
+    states = dict(job.states)
+    ready, outstanding = job.ready, job.outstanding
+    succeeded, failed, skipped = job.succeeded, job.failed, job.skipped
+    if any(isinstance(states.get(task), Ready) for task in changes):
+        ready = tuple(task for task in ready if task not in changes)
+    for task, state in changes.items():
+        outstanding += is_out(state) - is_out(states.get(task))
+        states[task] = state
+        match state:
+            case Ready():
+                ready = (*ready, task)
+            case Succeeded() if task in job.nodes:
+                succeeded += 1
+            case Failed() if task in job.nodes:
+                failed += 1
+            case Skipped():
+                skipped += 1
+            case _:
+                pass
+    return Open(
+        submitted=job.submitted,
+        nodes=job.nodes,
+        states=states,
+        ready=ready,
+        outstanding=outstanding,
+        succeeded=succeeded,
+        failed=failed,
+        skipped=skipped,
+        usage=job.usage,
+    )
+
+
+def is_out(state: SubTaskState | None) -> bool:
+    """Whether the sub-task is released and unfinished."""
+    return isinstance(state, Released | Running)
+
+
+def succeed(job: Open, task: TaskId, state: Succeeded) -> Open:
+    """The sub-task has its result: its dependants miss one less, and those that miss none are ready."""
+    changes: dict[TaskId, SubTaskState] = {task: state}
+    node = job.nodes.get(task)
+    for name in node.dependants if node else ():
+        waiting = job.states[name]
+        if isinstance(waiting, Waiting):
+            missing = waiting.missing - 1
+            changes[name] = Waiting(missing=missing) if missing else Ready()
+    return put(job, changes)
+
+
+def fail(
+    job: Open, event: SubTaskEvent, kind: str, reason: str, retry_in: float, *, final: bool = False
+) -> Folded:
+    """An attempt failed: the next one, after its wait, or the end of the sub-task."""
+    if not final and event.attempt < job.submitted.goal.limits.max_attempts and not over_budget(job):
+        after = event.attempt + 1
+        if retry_in > 0:
+            return put(job, {event.task: Backoff(attempt=after, until=event.at + int(retry_in * 1000))}), ()
+        return put(job, {event.task: Ready(attempt=after)}), ()
+    if event.task == PLAN:
+        return finish(job, event, rule="planning", reason=f"no plan: {reason}", failed=True)
+    if event.task == ANSWER:
+        return finish(job, event, rule="synthesis", reason=f"no synthesis, joined results instead: {reason}")
+    return settle(
+        fail_for_good(job, event.task, Failed(attempt=event.attempt, kind=kind, reason=reason)), event
+    )
+
+
+def fail_for_good(job: Open, task: TaskId, state: Failed) -> Open:
+    """The sub-task failed, and whatever needs it, directly or not, will never run."""
+    changes: dict[TaskId, SubTaskState] = {task: state}
+    skipped = Skipped(reason=f"skipped: {task} failed")
+    behind = list(job.nodes[task].dependants)
+    while behind:
+        name = behind.pop()
+        if name not in changes and isinstance(job.states[name], Waiting):
+            changes[name] = skipped
+            behind.extend(job.nodes[name].dependants)
+    return put(job, changes)
+
+
+def settle(job: Open, event: Event) -> Folded:
+    """After a sub-task ended: end the job early, begin the join, or go on."""
+    rule = job.submitted.goal.join
+    total = len(job.nodes)
+    if job.ended < total:
+        if job.failed / total > rule.fail_fast_ratio:
+            share = f"{rule.fail_fast_ratio:g}"
+            reason = f"{job.failed} of {total} sub-tasks failed, more than the share of {share}"
+            return finish(job, event, rule="fail_fast", reason=reason)
+        if spent := over_budget(job):
+            return finish(job, event, rule="budget", reason=spent)
+        return job, ()
+    if job.succeeded == 0 or job.succeeded / total < rule.min_success_ratio:
+        reason = f"{job.succeeded} of {total} sub-tasks succeeded"
+        return finish(job, event, rule="all_done", reason=reason)
+    if spent := over_budget(job):
+        return finish(job, event, rule="budget", reason=spent)
+    return put(job, {ANSWER: Ready()}), ()

@@ -1,0 +1,88 @@
+"""Which commands a job has to give, and what they say. Pacing decides when they go out."""
+
+from dataclasses import replace
+from zlib import crc32
+
+from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
+from streams.core.results import results_of
+from streams.core.states import Open, Ready, Released, SubTaskState
+from streams.core.values import ANSWER, PLAN, JobId, TaskId
+
+
+def lane_of(job: JobId, ordinal: int, attempt: int, lanes: int) -> int:
+    """The lane of an attempt: sub-tasks of a job spread evenly, and a repeated command finds its lane."""
+    return (crc32(job.encode()) + ordinal + attempt) % lanes
+
+
+def places(job: Open) -> int:
+    """How many more commands the job may have out now."""
+    return min(len(job.ready), job.submitted.goal.limits.concurrency - job.outstanding)
+
+
+def release(job: Open, count: int, at: int) -> tuple[Open, tuple[Command, ...]]:
+    """Let the first *count* ready sub-tasks go; *at* is broker time in milliseconds."""
+    going = job.ready[:count]
+    commands = tuple(command(job, task) for task in going)
+    states: dict[TaskId, SubTaskState] = dict(job.states)
+    for task, order in zip(going, commands, strict=True):
+        states[task] = Released(attempt=order.attempt, at=at)
+    after = replace(job, states=states, ready=job.ready[count:], outstanding=job.outstanding + len(going))
+    return after, commands
+
+
+def command(job: Open, task: TaskId) -> Command:
+    """What a lane needs to know to run the next attempt of a ready sub-task.
+
+    Raises:
+        ValueError: the sub-task is not ready.
+    """
+    state = job.states[task]
+    if not isinstance(state, Ready):
+        raise ValueError(f"{job.submitted.job}/{task} is {type(state).__name__}, not Ready")
+    submitted = job.submitted
+    goal = submitted.goal
+    seconds = goal.limits.timeout_s
+    if task == PLAN:
+        return MakePlan(
+            job=submitted.job,
+            task=task,
+            attempt=state.attempt,
+            ordinal=0,
+            timeout_s=seconds,
+            text=goal.text,
+            input=goal.input,
+            items=goal.items,
+            tools=goal.tools,
+            model=goal.model,
+            max_subtasks=goal.limits.max_subtasks,
+        )
+    if task == ANSWER:
+        return MakeAnswer(
+            job=submitted.job,
+            task=task,
+            attempt=state.attempt,
+            ordinal=len(job.nodes) + 1,
+            timeout_s=seconds,
+            text=goal.text,
+            model=goal.model,
+            results=results_of(job, job.nodes),
+        )
+    node = job.nodes[task]
+    spec = node.task
+    share = spec.input
+    return RunSubTask(
+        job=submitted.job,
+        task=task,
+        attempt=state.attempt,
+        ordinal=node.ordinal,
+        timeout_s=seconds,
+        goal=spec.goal,
+        kind=spec.kind,
+        tool=spec.tool,
+        args=spec.args,
+        model=spec.model or goal.model,
+        tools=goal.tools,
+        input=None if share is None else goal.input,
+        items=share if isinstance(share, tuple) else None,
+        dep=results_of(job, spec.dep) if spec.dep else (),
+    )

@@ -1,0 +1,149 @@
+"""The states of a job and of its sub-tasks. What is still to do is derived from them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from streams.core.commands import Outcome
+from streams.core.events import JobSubmitted
+from streams.core.plan import SubTask
+from streams.core.values import NO_USAGE, TaskId, Usage, Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """*missing* dependencies have not succeeded yet."""
+
+    missing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """May be released."""
+
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Waits until *until* (milliseconds of broker time) before the next attempt."""
+
+    attempt: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """Its command is out since *at* (milliseconds of broker time), and no lane has started it."""
+
+    attempt: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A lane began the attempt at *since* (milliseconds of broker time) in its life *run*."""
+
+    attempt: int
+    run: str
+    since: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Succeeded:
+    """Has its result; *offset* is the event's place on the log, *size* the result's bytes of JSON."""
+
+    attempt: int
+    result: Value
+    size: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """Failed for good, in its last attempt."""
+
+    attempt: int
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """Never ran, since a dependency failed for good."""
+
+    reason: str
+
+
+SubTaskState: TypeAlias = Waiting | Ready | Backoff | Released | Running | Succeeded | Failed | Skipped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A sub-task of an admitted plan.
+
+    Attributes:
+        ordinal: Its place: 0 is ``plan``, then the plan's order, ``answer`` last.
+        dependants: Sub-tasks that wait for its result.
+    """
+
+    task: SubTask
+    ordinal: int
+    dependants: tuple[TaskId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class New:
+    """No goal with this id has been accepted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A job under way. Planning while there are no nodes, joining once ``answer`` has a state.
+
+    Attributes:
+        submitted: The event that opened it: goal, source, headers.
+        nodes: The plan, in its order; never changes once made.
+        states: Of ``plan``, every node, and ``answer`` once all nodes have ended.
+        ready: Sub-tasks in state Ready, in the order in which they became so.
+        outstanding: Sub-tasks released or running.
+        succeeded: Nodes that have their result.
+        failed: Nodes that failed for good.
+        skipped: Nodes that will never run.
+        usage: What the job has spent so far.
+    """
+
+    submitted: JobSubmitted
+    nodes: Mapping[TaskId, Node]
+    states: Mapping[TaskId, SubTaskState]
+    ready: tuple[TaskId, ...] = ()
+    outstanding: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    skipped: int = 0
+    usage: Usage = NO_USAGE
+
+    @property
+    def ended(self) -> int:
+        """Nodes that will change no more."""
+        return self.succeeded + self.failed + self.skipped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The job is answered: a marker that outlives the topics' retention.
+
+    Attributes:
+        digest: Of the goal, so that a redelivered goal is told from another one.
+        offset: The place on the log of the event that ended the job.
+        at: Its broker time, milliseconds since 1970.
+    """
+
+    digest: str
+    outcome: Outcome
+    offset: int
+    at: int
+    revision: int = 1
+
+
+Job: TypeAlias = New | Open | Finished

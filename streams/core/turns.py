@@ -1,0 +1,61 @@
+"""Turns: those who wait are served round and round, each in its own order."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Generic, TypeVar
+
+Who = TypeVar("Who", bound=Hashable)
+What = TypeVar("What")
+
+
+class Turns(Generic[Who, What]):
+    """What waits, by whom it is for: :meth:`take` goes round among those who wait.
+
+    Within one, the highest priority comes first, and first come, first served among equals.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[Who, list[tuple[int, int, What]]] = OrderedDict()
+        self._arrivals = count()
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def add(self, who: Who, what: What, *, priority: int = 0) -> None:
+        """Let *what* wait for a turn of *who*."""
+        heappush(self._waiting.setdefault(who, []), (-priority, next(self._arrivals), what))
+        self._length += 1
+
+    def take(self) -> What:
+        """The next in turn.
+
+        Raises:
+            KeyError: nothing waits.
+        """
+        who, waiting = self._waiting.popitem(last=False)
+        *_, what = heappop(waiting)
+        if waiting:
+            self._waiting[who] = waiting  # behind all others
+        self._length -= 1
+        return what
+
+    def drop(self, unwanted: Callable[[What], bool]) -> tuple[What, ...]:
+        """Take out whatever is unwanted, and return it."""
+        dropped = []
+        for who in list(self._waiting):
+            kept = []
+            for entry in self._waiting[who]:
+                if unwanted(entry[2]):
+                    dropped.append(entry[2])
+                else:
+                    kept.append(entry)
+            if kept:
+                kept.sort()
+                self._waiting[who] = kept
+            else:
+                del self._waiting[who]
+        self._length -= len(dropped)
+        return tuple(dropped)

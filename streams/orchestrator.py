@@ -1,0 +1,210 @@
+"""The orchestrator: folds each partition of ``job-events`` into the table, and says what comes next.
+
+One transaction holds a batch's changed rows, commands, answers and the position, so all of them
+land or none. After a failed transaction, or one whose outcome is unknown, nothing here is
+trusted: the owner ends, and a new one begins from the rows.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from streams import dead_letters
+from streams.core.commands import Answer, Bury, Effect
+from streams.core.events import JobBroken
+from streams.core.job import absorb
+from streams.core.pacing import Pacing
+from streams.core.states import Job
+from streams.core.values import JobId
+from streams.log import Claim, Fenced, Log, LogUnavailable, Record, Transactions
+from streams.settings import Settings
+from streams.table import Table
+from streams.timers import Timers
+from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, SUBTASKS, partition_of
+from streams.wire.answers import write_answer
+from streams.wire.commands import key_of, lane_of_command, write_command
+from streams.wire.envelope import Unreadable
+from streams.wire.events import read_event, write_event
+from streams.wire.rows import write_row
+
+STAGED_EVENTS = 400
+"""A batch that asks for nothing waits for one that does; not beyond this many events."""
+
+
+class GapInLog(Exception):
+    """Events are missing on ``job-events``: it lost records, or its retention is too short."""
+
+
+class Orchestrator:
+    """Owns partitions of ``job-events``, as many as its group gives it.
+
+    Args:
+        chance: Numbers between 0 and 1, for the jitter of backoffs.
+    """
+
+    def __init__(
+        self, log: Log, settings: Settings, *, chance: Callable[[], float] = random.random
+    ) -> None:
+        self._log, self._settings, self._chance = log, settings, chance
+        self._suspects: dict[int, tuple[int, int]] = {}
+        self.folded = 0
+        """Events folded since the start of the process."""
+
+    async def run(self) -> None:
+        """Fold until cancelled."""
+        await self._log.own(JOB_EVENTS, "orchestrator", self.lead)
+
+    async def lead(self, claim: Claim) -> None:
+        """Own one partition until cancelled.
+
+        The order matters: fence the old owner, then read what it committed, then go on from there.
+        """
+        number = claim.partition
+        async with self._log.transactions(f"orchestrator-{number}") as transactions:
+            table = await Table.restore(self._log, number)
+            partition = Partition(claim, transactions, table, self)
+            try:
+                await partition.run(self._suspects.pop(number, None))
+            except (asyncio.CancelledError, Fenced, LogUnavailable):
+                raise
+            except Exception:
+                # Something in this batch cannot be committed; the next owner narrows it down.
+                self._suspects[number] = (partition.began, max(1, partition.size // 2))
+                raise
+
+
+class Partition:
+    """One partition of the log while this process owns it.
+
+    Attributes:
+        began, size: Offset and number of events of the batch in hand.
+    """
+
+    def __init__(self, claim: Claim, transactions: Transactions, table: Table, owner: Orchestrator) -> None:
+        self._claim, self._transactions, self._table, self._owner = claim, transactions, table, owner
+        settings = owner._settings
+        self._settings, self._producer = settings, owner._log.producer
+        self._monotonic = asyncio.get_running_loop().time
+        self._timers = Timers(
+            monotonic=self._monotonic, chance=owner._chance, grace_s=settings.overdue_grace_s
+        )
+        self._timers.seen(table.at)
+        self._pacing = Pacing(settings.window)
+        self._staged_since: float | None = None
+        self._staged = 0
+        self.began, self.size = table.position or 0, 0
+        self._log = structlog.get_logger().bind(part="orchestrator", partition=claim.partition)
+
+    async def run(self, suspect: tuple[int, int] | None) -> None:
+        """Fold batch after batch. *suspect* is the offset and size of a batch that failed before."""
+        for job in self._table.open_jobs():
+            self._pacing.touch(self._table[""], job)
+            self._timers.arm(self._table[""], job)
+        self._log.info("partition_owned", position=self._table.position, finished=self._table.finished)
+        if self._table.position is not None:
+            self._claim.seek(self._table.position)
+        limit, burying = self._settings.batch, False
+        if suspect is not None and suspect[0] == self.began:
+            limit, burying = suspect[1], suspect[1] == 1
+        await self.step(())  # what became ready and was not yet released
+        while True:
+            records = await self._claim.batch(self._patience())
+            for start in range(0, len(records), limit):
+                part = records[start : start + limit]
+                if burying:
+                    await self._bury(part[0])
+                    limit, burying = self._settings.batch, False
+                    await self.step(part[1:])
+                else:
+                    await self.step(part)
+            for event in self._timers.due(self._table.__getitem__):
+                await self._tell(event.job, write_event(event))
+            if self._staged_since is not None and self._monotonic() >= self._staged_since + self._settings.stage_s:
+                await self.step((), staging=False)
+
+    def _patience(self) -> float | None:
+        """Seconds to wait for events: until the staged ones must land, or a timer is due."""
+        waits = [wait for wait in (self._timers.wait(),) if wait is not None]
+        if self._staged_since is not None:
+            waits.append(max(0.0, self._staged_since + self._settings.stage_s - self._monotonic()))
+        return min(waits) if waits else None
+
+    async def step(self, records: Sequence[Record], *, staging: bool = True) -> None:
+        """Fold a batch; what it asks for, its rows and our position land together or not at all.
+
+        Raises:
+            GapInLog: an event is missing between the last batch and this one.
+        """
+        self.began, self.size = self._table.position or 0, len(records)
+        touched: dict[JobId, Job] = {}
+        asked: list[tuple[Record, Effect]] = []
+        for record in records:
+            if (position := self._table.position) is not None and record.offset != position:
+                if record.offset < position:
+                    continue
+                raise GapInLog(
+                    f"job-events[{record.partition}] goes from offset {position} to {record.offset}: events "
+                    "are missing; see 'anabranch topics check' for its retention"
+                )
+            asked.extend((record, effect) for effect in self._fold(record, touched))
+            self._table.position, self._table.at = record.offset + 1, record.timestamp
+        if records:
+            self._timers.seen(self._table.at)
+        for job, before in touched.items():
+            self._pacing.touch(before, self._table[job])
+        released = self._pacing.release(self._table.__getitem__, self._timers.now())
+        for after, _ in released:
+            touched.setdefault(after.submitted.job, self._table[after.submitted.job])
+            self._table[after.submitted.job] = after
+        for job, before in touched.items():
+            self._timers.arm(before, self._table[job])
+        self._owner.folded += len(records)
+        self._staged += len(records)
+        commands = [command for _, given in released for command in given]
+        if staging and not commands and not asked and self._staged < STAGED_EVENTS:
+            if self._staged_since is None and records:
+                self._staged_since = self._monotonic()
+            return
+        if self._staged or commands:
+            await self._commit(
+                [(SUBTASKS, key_of(c), lane_of_command(c, self._settings.lanes), write_command(c), ()) for c in commands]
+                + [self._sending(record, effect) for record, effect in asked]
+            )
+
+    def _fold(self, record: Record, touched: dict[JobId, Job]) -> tuple[Effect, ...]:
+        try:
+            event = read_event(record)
+        except Unreadable as error:
+            self._log.warning("event_unreadable", offset=record.offset, reason=str(error))
+            return (Bury(reason=str(error)),)
+        before = self._table[event.job]
+        after, effects = absorb(before, event)
+        if after is not before:
+            touched.setdefault(event.job, before)
+            self._table[event.job] = after
+        return effects
+
+    def _sending(self, record: Record, effect: Effect) -> tuple[str, bytes, int, bytes | None, tuple]:
+        match effect:
+            case Answer():
+                value, headers = write_answer(effect)
+                return ANSWERS, effect.job.encode(), self._claim.partition, value, headers
+            case Bury(reason=reason, source=source):
+                key, value, headers = dead_letters.write(record, reason, source=source)
+                return DEAD_LETTERS, key, self._claim.partition, value, headers
+
+    async def _commit(self, sendings) -> None:
+        """One transaction: these records, the changed rows, our position."""
+        send = self._transactions.send
+        async with self._transactions.transaction():
+            for topic, key, partition, value, headers in sendings:
+                await send(topic, value, key=key, partition=partition, headers=headers)
+            for key, row in self._table.changes():
+                value = None if row is None else write_row(row)
+                await send(JOBS, value, key=key.encode(), partition=self._claim.partition)
+        self._table.committed()
+        self._staged, self._staged_since = 0, None
+        if self._table.position is not None:
+            self._claim.done(self._table.position)

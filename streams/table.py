@@ -1,0 +1,184 @@
+"""The aggregation table of one partition: its jobs in memory, its rows on ``jobs``.
+
+Rows, commands, answers and our position on the log are committed in one transaction. Between two
+commits the table keeps, of every job touched, how it was at the last one; what changed is the
+difference, so that ten events of one sub-task are one row.
+"""
+
+from collections.abc import Iterator
+from typing import Self
+
+from streams.core.admission import dependants
+from streams.core.states import Finished, Job, New, Node, Open, Ready, SubTaskState
+from streams.core.states import Failed, Released, Running, Skipped, Succeeded
+from streams.core.values import NO_USAGE, JobId, TaskId, Usage
+from streams.core.job import PLAN_NODE
+from streams.log import Log, Record
+from streams.topics import JOBS
+from streams.wire.rows import (
+    GOAL_ROW,
+    POSITION_KEY,
+    GoalRow,
+    JobRow,
+    PositionRow,
+    Row,
+    SubTaskRow,
+    read_row,
+)
+
+NEW = New()
+
+
+class Table:
+    """The jobs of one partition.
+
+    Attributes:
+        position: Offset of the next event to fold; None before the first.
+        at: Broker time of the last event folded, milliseconds since 1970.
+    """
+
+    def __init__(self) -> None:
+        self.position: int | None = None
+        self.at = 0
+        self._jobs: dict[JobId, Job] = {}
+        self._before: dict[JobId, Job] = {}
+
+    def __getitem__(self, job: JobId) -> Job:
+        return self._jobs.get(job, NEW)
+
+    def __setitem__(self, job: JobId, after: Job) -> None:
+        before = self[job]
+        if after is not before:
+            self._before.setdefault(job, before)
+            self._jobs[job] = after
+
+    def open_jobs(self) -> Iterator[Open]:
+        """Every job under way."""
+        return (job for job in self._jobs.values() if isinstance(job, Open))
+
+    @property
+    def finished(self) -> int:
+        """How many jobs are finished."""
+        return sum(isinstance(job, Finished) for job in self._jobs.values())
+
+    def changes(self) -> Iterator[tuple[str, Row | None]]:
+        """Key and row of all that changed since the last commit, our position last; None deletes."""
+        for job, before in self._before.items():
+            yield from difference(job, before, self._jobs[job])
+        if self.position is not None:
+            yield POSITION_KEY, PositionRow(offset=self.position, at=self.at)
+
+    def committed(self) -> None:
+        """What changed is on the log now."""
+        self._before.clear()
+
+    @classmethod
+    async def restore(cls, log: Log, partition: int) -> Self:
+        """Read a partition's rows to their end.
+
+        Raises:
+            Unreadable: a row is none of ours, or of a newer version; going on would lose jobs.
+            LogUnavailable: the log did not give them in time.
+        """
+        table = cls()
+        rows: dict[str, Row] = {}
+        async for records in log.read(JOBS, partition):
+            for record in records:
+                apply(rows, record)
+        position = rows.pop(POSITION_KEY, None)
+        if isinstance(position, PositionRow):
+            table.position, table.at = position.offset, position.at
+        table._jobs = build(rows)
+        return table
+
+
+def apply(rows: dict[str, Row], record: Record) -> None:
+    """Take one record of the topic into the rows."""
+    key = (record.key or b"").decode()
+    if record.value is None:
+        rows.pop(key, None)
+    else:
+        rows[key] = read_row(record)
+
+
+def difference(job: JobId, before: Job, after: Job) -> Iterator[tuple[str, Row | None]]:
+    """Rows that turn *before* into *after*."""
+    old: Open | None = before if isinstance(before, Open) else None
+    match after:
+        case Finished():
+            yield job, after
+            if old is not None:
+                yield f"{job}/{GOAL_ROW}", None
+                for task in old.states:
+                    yield f"{job}/{task}", None
+        case Open():
+            if old is None:
+                yield f"{job}/{GOAL_ROW}", GoalRow(submitted=after.submitted)
+            if old is None or old.usage is not after.usage:
+                yield job, JobRow(usage=after.usage)
+            states = {} if old is None else old.states
+            for task, state in after.states.items():
+                if states.get(task) is not state:
+                    node = after.nodes.get(task)
+                    yield (
+                        f"{job}/{task}",
+                        SubTaskRow(
+                            ordinal=node.ordinal if node else 0, state=state, task=node.task if node else None
+                        ),
+                    )
+            for task in states.keys() - after.states.keys():
+                yield f"{job}/{task}", None
+        case New():
+            pass
+
+
+def build(rows: dict[str, Row]) -> dict[JobId, Job]:
+    """The jobs that these rows stand for."""
+    jobs: dict[JobId, Job] = {}
+    usages: dict[JobId, Usage] = {}
+    goals: dict[JobId, GoalRow] = {}
+    tasks: dict[JobId, dict[TaskId, SubTaskRow]] = {}
+    for key, row in rows.items():
+        match row:
+            case Finished():
+                jobs[key] = row
+            case JobRow(usage=usage):
+                usages[key] = usage
+            case GoalRow():
+                goals[key.rpartition("/")[0]] = row
+            case SubTaskRow():
+                job, _, task = key.rpartition("/")
+                tasks.setdefault(job, {})[task] = row
+            case PositionRow():
+                pass
+    for job, goal in goals.items():
+        jobs[job] = rebuild(goal, usages.get(job, NO_USAGE), tasks.get(job, {}))
+    return jobs
+
+
+def rebuild(goal: GoalRow, usage: Usage, rows: dict[TaskId, SubTaskRow]) -> Open:
+    """One job under way from its rows."""
+    ordered = sorted(rows.items(), key=lambda item: item[1].ordinal)
+    plan = tuple(row.task for _, row in ordered if row.task is not None)
+    waiting_on_me = dependants(plan)
+    nodes = {
+        row.task.id: Node(task=row.task, ordinal=row.ordinal, dependants=waiting_on_me.get(row.task.id, ()))
+        for _, row in ordered
+        if row.task is not None
+    }
+    states: dict[TaskId, SubTaskState] = {task: row.state for task, row in ordered}
+
+    def count(*kinds: type[SubTaskState]) -> int:
+        return sum(isinstance(states[task], kinds) for task in nodes)
+
+    return Open(
+        submitted=goal.submitted,
+        nodes=nodes,
+        states=states,
+        ready=tuple(task for task, state in states.items() if isinstance(state, Ready)),
+        outstanding=sum(isinstance(state, Released | Running) for state in states.values()),
+        succeeded=count(Succeeded),
+        failed=count(Failed),
+        skipped=count(Skipped),
+        usage=usage,
+    )

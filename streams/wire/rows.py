@@ -1,0 +1,115 @@
+"""Rows of the aggregation table as JSON: a row a job, a row its goal, a row a sub-task, our position.
+
+Keys: ``tenant/id`` the job's counters, or its marker once it is finished; ``tenant/id/@goal`` the
+event that opened it; ``tenant/id/task`` a sub-task; ``@position`` how far the log has been folded.
+No id has an ``@``, so the keys cannot meet.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from streams.core.events import JobSubmitted
+from streams.core.plan import SubTask
+from streams.core.states import (
+    Backoff,
+    Failed,
+    Finished,
+    Ready,
+    Released,
+    Running,
+    Skipped,
+    SubTaskState,
+    Succeeded,
+    Waiting,
+)
+from streams.core.values import Usage
+from streams.log import Record
+from streams.wire.envelope import VERSION, Unreadable
+
+POSITION_KEY: Final = "@position"
+GOAL_ROW: Final = "@goal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionRow:
+    """How far the log is folded into the table: the next event's offset, and the last one's time (ms)."""
+
+    offset: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """A job under way: what it has spent. All else follows from its other rows."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalRow:
+    """The event that opened a job; ``at`` and ``offset`` as the log gave them."""
+
+    submitted: JobSubmitted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubTaskRow:
+    """A sub-task; ``task`` is None for ``plan`` and ``answer``, which no plan holds."""
+
+    ordinal: int
+    state: SubTaskState
+    task: SubTask | None = None
+
+
+Row: TypeAlias = PositionRow | JobRow | GoalRow | SubTaskRow | Finished
+
+_STATES: Final = {
+    kind.__name__: TypeAdapter(kind)
+    for kind in (Waiting, Ready, Backoff, Released, Running, Succeeded, Failed, Skipped)
+}
+_ROWS: Final[dict[str, TypeAdapter[Any]]] = {
+    kind.__name__: TypeAdapter(kind) for kind in (PositionRow, JobRow, GoalRow, Finished)
+}
+_TASK: Final = TypeAdapter(SubTask)
+
+
+def write_row(row: Row) -> bytes:
+    """A row as it stands on the topic."""
+    if isinstance(row, SubTaskRow):
+        return orjson.dumps(
+            {
+                "v": VERSION,
+                "type": "SubTaskRow",
+                "ordinal": row.ordinal,
+                "is": type(row.state).__name__,
+                "state": row.state,
+                "task": row.task,
+            }
+        )
+    return orjson.dumps({"v": VERSION, "type": type(row).__name__, "row": row})
+
+
+def read_row(record: Record) -> Row:
+    """A row from its record.
+
+    Raises:
+        Unreadable: it is no row of this version.
+    """
+    try:
+        data = orjson.loads(record.value or b"")
+        if data["v"] > VERSION:
+            raise Unreadable(f"schema version {data['v']}, this program reads up to {VERSION}")
+        if data["type"] == "SubTaskRow":
+            task = data["task"]
+            return SubTaskRow(
+                ordinal=data["ordinal"],
+                state=_STATES[data["is"]].validate_python(data["state"]),
+                task=None if task is None else _TASK.validate_python(task),
+            )
+        row: Row = _ROWS[data["type"]].validate_python(data["row"])
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        raise Unreadable(f"no row of the table: {error}") from error
+    return row
