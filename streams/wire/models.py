@@ -1,0 +1,84 @@
+"""One model per record kind: pydantic's validators, made from the core's frozen dataclasses.
+
+The core stays free of pydantic, and pydantic's own reading of its types would go round in circles
+on the recursive ``Json``, so the few kinds of types that records are made of are named here.
+Scalars are strict (``"1"`` is no number), fields that a record has and the model has not are
+ignored, so that records of a newer minor version are readable.
+"""
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Literal, TypeGuard, Union, get_args, get_origin
+
+from pydantic_core import CoreSchema
+from pydantic_core import core_schema as cs
+
+from streams.core.values import Inline, Json, Reference
+
+_SCALARS: dict[object, CoreSchema] = {
+    # At the border Json is what the parser made: nothing is left to check.
+    Json: cs.any_schema(),
+    str: cs.str_schema(strict=True),
+    int: cs.int_schema(strict=True),
+    float: cs.float_schema(strict=True, allow_inf_nan=False),
+    bool: cs.bool_schema(strict=True),
+    types.NoneType: cs.none_schema(),
+}
+
+
+def model_of(hint: object) -> CoreSchema:
+    """The validation schema of a type that records are made of.
+
+    Raises:
+        TypeError: records are not made of such types.
+    """
+    if (scalar := _SCALARS.get(hint)) is not None:
+        return scalar
+    if _is_record(hint):
+        return _record(hint)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return cs.literal_schema(list(args))
+    if origin is tuple:
+        if args[-1] is Ellipsis:
+            return cs.tuple_schema([model_of(args[0])], variadic_item_index=0)
+        return cs.tuple_schema([model_of(arg) for arg in args])
+    if origin is Mapping:
+        return cs.dict_schema()
+    if origin in {Union, types.UnionType}:
+        return _union(args)
+    raise TypeError(f"no model for {hint!r}")
+
+
+def _is_record(hint: object) -> TypeGuard[type[Any]]:
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
+def _record(cls: type[Any]) -> CoreSchema:
+    names, schemas = [], []
+    for field in fields(cls):
+        schema = model_of(field.type)
+        if field.default is not MISSING:
+            schema = cs.with_default_schema(schema, default=field.default)
+        names.append(field.name)
+        schemas.append(cs.dataclass_field(field.name, schema, kw_only=True))
+    return cs.dataclass_schema(cls, cs.dataclass_args_schema(cls.__name__, schemas), names, slots=True)
+
+
+def _union(args: tuple[object, ...]) -> CoreSchema:
+    choices = tuple(arg for arg in args if arg is not types.NoneType)
+    if len(choices) < len(args):
+        return cs.nullable_schema(model_of(choices[0]) if len(choices) == 1 else _union(choices))
+    if set(choices) == {Inline, Reference}:
+        # In turn rather than by a tag: a call into Python would cost more than the whole record.
+        return cs.union_schema(
+            [_record(Inline), _record(Reference)],
+            mode="left_to_right",
+            custom_error_type="value",
+            custom_error_message="Input should be {value} or {topic, partition, offsets, size, digest}",
+        )
+    records = [choice for choice in choices if _is_record(choice)]
+    if len(records) == len(choices):
+        return cs.tagged_union_schema({cls.__name__: _record(cls) for cls in records}, discriminator="type")
+    return cs.union_schema([model_of(choice) for choice in choices], mode="left_to_right")
