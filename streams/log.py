@@ -80,6 +80,10 @@ class Claim(Protocol):
     async def batch(self, timeout: float | None) -> Sequence[Record]:
         """The next records in order; empty after *timeout* seconds without any."""
 
+    def done(self, offset: int) -> None:
+        """All below *offset* is done: told to the group now and then, for lag tools, and where a
+        claim that nobody seeks begins. Costs nothing and may get lost."""
+
 
 class Delivery(Protocol):
     """A record handed to a stream agent, to be acknowledged in order once all is done."""
@@ -92,6 +96,7 @@ class Delivery(Protocol):
 
 
 Owner: TypeAlias = Callable[[Claim], Awaitable[None]]
+Agent: TypeAlias = Callable[[int, AsyncIterator[Delivery]], Awaitable[None]]
 
 
 class Log(Protocol):
@@ -114,4 +119,19 @@ class Log(Protocol):
 
         A lost partition's owner is cancelled and awaited before another process gets it. An
         owner that raises is started again after a pause.
+        """
+
+
+class Agents(Protocol):
+    """Stream agents on the log: Faust's on Kafka, their model in memory."""
+
+    async def deliveries(self, topic: str, group: str, agent: Agent) -> None:
+        """Run ``agent(partition, deliveries)`` for every partition of *topic* that this process is
+        given, until cancelled.
+
+        Deliveries begin at the group's committed offset, which follows the acknowledged ones a
+        little later. After a rebalance everything not committed is delivered again, to whoever has
+        the partition by then: the agent of a partition that stays goes on and gets it while it may
+        still be at work on it. The agent of a partition that moved is cancelled. An agent must
+        never raise.
         """
