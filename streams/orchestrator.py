@@ -7,30 +7,35 @@ trusted: the owner ends, and a new one begins from the rows.
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import structlog
 
 from streams import dead_letters
-from streams.core.commands import Answer, Bury, Effect
-from streams.core.events import JobBroken
+from streams.core.commands import Answer, Bury, Command, Effect
+from streams.core.events import Event, JobBroken
 from streams.core.job import absorb
 from streams.core.pacing import Pacing
-from streams.core.states import Job
+from streams.core.release import lane_of
+from streams.core.states import Job, New
 from streams.core.values import JobId
-from streams.log import Claim, Fenced, Log, LogUnavailable, Record, Transactions
+from streams.log import Claim, Fenced, Headers, Log, LogUnavailable, Producer, Record, Transactions
 from streams.settings import Settings
 from streams.table import Table
 from streams.timers import Timers
-from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, SUBTASKS, partition_of
+from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, SUBTASKS
 from streams.wire.answers import write_answer
-from streams.wire.commands import key_of, lane_of_command, write_command
+from streams.wire.commands import write_command
 from streams.wire.envelope import Unreadable
 from streams.wire.events import read_event, write_event
 from streams.wire.rows import write_row
 
 STAGED_EVENTS = 400
 """A batch that asks for nothing waits for one that does; not beyond this many events."""
+
+Sending: TypeAlias = tuple[str, bytes, int, bytes | None, Headers]
+"""Topic, key, partition, value and headers of a record."""
 
 
 class GapInLog(Exception):
@@ -49,8 +54,6 @@ class Orchestrator:
     ) -> None:
         self._log, self._settings, self._chance = log, settings, chance
         self._suspects: dict[int, tuple[int, int]] = {}
-        self.folded = 0
-        """Events folded since the start of the process."""
 
     async def run(self) -> None:
         """Fold until cancelled."""
@@ -64,7 +67,12 @@ class Orchestrator:
         number = claim.partition
         async with self._log.transactions(f"orchestrator-{number}") as transactions:
             table = await Table.restore(self._log, number)
-            partition = Partition(claim, transactions, table, self)
+            timers = Timers(
+                monotonic=asyncio.get_running_loop().time,
+                chance=self._chance,
+                grace_s=self._settings.overdue_grace_s,
+            )
+            partition = Partition(claim, transactions, self._log.producer, table, timers, self._settings)
             try:
                 await partition.run(self._suspects.pop(number, None))
             except (asyncio.CancelledError, Fenced, LogUnavailable):
@@ -82,16 +90,19 @@ class Partition:
         began, size: Offset and number of events of the batch in hand.
     """
 
-    def __init__(self, claim: Claim, transactions: Transactions, table: Table, owner: Orchestrator) -> None:
-        self._claim, self._transactions, self._table, self._owner = claim, transactions, table, owner
-        settings = owner._settings
-        self._settings, self._producer = settings, owner._log.producer
-        self._monotonic = asyncio.get_running_loop().time
-        self._timers = Timers(
-            monotonic=self._monotonic, chance=owner._chance, grace_s=settings.overdue_grace_s
-        )
-        self._timers.seen(table.at)
+    def __init__(
+        self,
+        claim: Claim,
+        transactions: Transactions,
+        producer: Producer,
+        table: Table,
+        timers: Timers,
+        settings: Settings,
+    ) -> None:
+        self._claim, self._transactions, self._producer = claim, transactions, producer
+        self._table, self._timers, self._settings = table, timers, settings
         self._pacing = Pacing(settings.window)
+        self._monotonic = asyncio.get_running_loop().time
         self._staged_since: float | None = None
         self._staged = 0
         self.began, self.size = table.position or 0, 0
@@ -99,9 +110,10 @@ class Partition:
 
     async def run(self, suspect: tuple[int, int] | None) -> None:
         """Fold batch after batch. *suspect* is the offset and size of a batch that failed before."""
+        self._timers.seen(self._table.at)
         for job in self._table.open_jobs():
-            self._pacing.touch(self._table[""], job)
-            self._timers.arm(self._table[""], job)
+            self._pacing.touch(New(), job)
+            self._timers.arm(New(), job)
         self._log.info("partition_owned", position=self._table.position, finished=self._table.finished)
         if self._table.position is not None:
             self._claim.seek(self._table.position)
@@ -120,9 +132,13 @@ class Partition:
                 else:
                     await self.step(part)
             for event in self._timers.due(self._table.__getitem__):
-                await self._tell(event.job, write_event(event))
-            if self._staged_since is not None and self._monotonic() >= self._staged_since + self._settings.stage_s:
+                await self._tell(event)
+            if self._stage_is_over():
                 await self.step((), staging=False)
+
+    def _stage_is_over(self) -> bool:
+        since = self._staged_since
+        return since is not None and self._monotonic() >= since + self._settings.stage_s
 
     def _patience(self) -> float | None:
         """Seconds to wait for events: until the staged ones must land, or a timer is due."""
@@ -160,7 +176,6 @@ class Partition:
             self._table[after.submitted.job] = after
         for job, before in touched.items():
             self._timers.arm(before, self._table[job])
-        self._owner.folded += len(records)
         self._staged += len(records)
         commands = [command for _, given in released for command in given]
         if staging and not commands and not asked and self._staged < STAGED_EVENTS:
@@ -168,10 +183,8 @@ class Partition:
                 self._staged_since = self._monotonic()
             return
         if self._staged or commands:
-            await self._commit(
-                [(SUBTASKS, key_of(c), lane_of_command(c, self._settings.lanes), write_command(c), ()) for c in commands]
-                + [self._sending(record, effect) for record, effect in asked]
-            )
+            orders = [self._order(command) for command in commands]
+            await self._commit([*orders, *(self._outcome(record, effect) for record, effect in asked)])
 
     def _fold(self, record: Record, touched: dict[JobId, Job]) -> tuple[Effect, ...]:
         try:
@@ -186,25 +199,57 @@ class Partition:
             self._table[event.job] = after
         return effects
 
-    def _sending(self, record: Record, effect: Effect) -> tuple[str, bytes, int, bytes | None, tuple]:
+    def _order(self, command: Command) -> Sending:
+        key = f"{command.job}/{command.task}/{command.attempt}".encode()
+        lane = lane_of(command.job, command.ordinal, command.attempt, self._settings.lanes)
+        return SUBTASKS, key, lane, write_command(command), ()
+
+    def _outcome(self, record: Record, effect: Effect) -> Sending:
         match effect:
             case Answer():
                 value, headers = write_answer(effect)
                 return ANSWERS, effect.job.encode(), self._claim.partition, value, headers
             case Bury(reason=reason, source=source):
+                self._log.warning("event_buried", offset=record.offset, reason=reason)
                 key, value, headers = dead_letters.write(record, reason, source=source)
                 return DEAD_LETTERS, key, self._claim.partition, value, headers
 
-    async def _commit(self, sendings) -> None:
+    async def _commit(self, sendings: Iterable[Sending]) -> None:
         """One transaction: these records, the changed rows, our position."""
         send = self._transactions.send
         async with self._transactions.transaction():
             for topic, key, partition, value, headers in sendings:
                 await send(topic, value, key=key, partition=partition, headers=headers)
-            for key, row in self._table.changes():
+            for name, row in self._table.changes():
                 value = None if row is None else write_row(row)
-                await send(JOBS, value, key=key.encode(), partition=self._claim.partition)
+                await send(JOBS, value, key=name.encode(), partition=self._claim.partition)
         self._table.committed()
         self._staged, self._staged_since = 0, None
         if self._table.position is not None:
             self._claim.done(self._table.position)
+
+    async def _bury(self, record: Record) -> None:
+        """What this event asks for cannot be committed: bury it, and let its job end with the reason."""
+        reason = "what this event asks for was refused by Kafka twice, the second time by itself"
+        try:
+            event = read_event(record)
+        except Unreadable:
+            pass  # then it is buried as such, and no job is known
+        else:
+            # First, and awaited: after the commit below nobody would know of the job any more.
+            delivery = await self._tell(JobBroken(job=event.job, reason=reason))
+            if delivery is not None:
+                await delivery
+        self._table.position, self._table.at = record.offset + 1, record.timestamp
+        await self._commit([self._outcome(record, Bury(reason=reason))])
+
+    async def _tell(self, event: Event) -> "asyncio.Future[int] | None":
+        """Put an event of our own on this partition's log; one that gets lost comes again."""
+        try:
+            delivery = await self._producer.send(
+                JOB_EVENTS, write_event(event), key=event.job.encode(), partition=self._claim.partition
+            )
+        except LogUnavailable:
+            return None
+        delivery.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return delivery

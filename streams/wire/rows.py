@@ -6,10 +6,10 @@ No id has an ``@``, so the keys cannot meet.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator, ValidationError
 
 from streams.core.events import JobSubmitted
 from streams.core.plan import SubTask
@@ -27,7 +27,8 @@ from streams.core.states import (
 )
 from streams.core.values import Usage
 from streams.log import Record
-from streams.wire.envelope import VERSION, Unreadable
+from streams.wire.envelope import VERSION, Unreadable, why
+from streams.wire.models import model_of
 
 POSITION_KEY: Final = "@position"
 GOAL_ROW: Final = "@goal"
@@ -67,13 +68,13 @@ class SubTaskRow:
 Row: TypeAlias = PositionRow | JobRow | GoalRow | SubTaskRow | Finished
 
 _STATES: Final = {
-    kind.__name__: TypeAdapter(kind)
+    kind.__name__: SchemaValidator(model_of(kind))
     for kind in (Waiting, Ready, Backoff, Released, Running, Succeeded, Failed, Skipped)
 }
-_ROWS: Final[dict[str, TypeAdapter[Any]]] = {
-    kind.__name__: TypeAdapter(kind) for kind in (PositionRow, JobRow, GoalRow, Finished)
+_ROWS: Final = {
+    kind.__name__: SchemaValidator(model_of(kind)) for kind in (PositionRow, JobRow, GoalRow, Finished)
 }
-_TASK: Final = TypeAdapter(SubTask)
+_TASK: Final = SchemaValidator(model_of(SubTask))
 
 
 def write_row(row: Row) -> bytes:
@@ -110,6 +111,8 @@ def read_row(record: Record) -> Row:
                 task=None if task is None else _TASK.validate_python(task),
             )
         row: Row = _ROWS[data["type"]].validate_python(data["row"])
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
-        raise Unreadable(f"no row of the table: {error}") from error
+    except ValidationError as error:
+        raise Unreadable(f"no row of the table: {why(error)}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unreadable(f"no row of the table: {error!r}") from error
     return row

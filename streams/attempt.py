@@ -1,0 +1,84 @@
+"""One attempt of a sub-task: its time, its slot and its journal, as the agents' side sees them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
+from streams.core.commands import Command
+from streams.journal import Journal
+from streams.slots import Slots
+
+
+class RunningAttempt:
+    """An attempt under way (an :class:`agents.ports.Attempt`).
+
+    Each reply is on the journal before the agent gets it. A slot is held but in :meth:`wait`.
+
+    Args:
+        chance: Numbers between 0 and 1.
+    """
+
+    def __init__(
+        self, command: Command, journal: Journal, slots: Slots, *, chance: Callable[[], float]
+    ) -> None:
+        self._command, self._journal, self._slots, self._chance = command, journal, slots, chance
+        self._time = asyncio.get_running_loop().time
+        self._ends = self._time() + command.timeout_s
+        self._holds = False
+        self._replies = self._tries = self._seen = 0
+
+    def begin(self) -> None:
+        """Its time counts from now: it has a slot."""
+        self._ends = self._time() + self._command.timeout_s
+
+    def left(self) -> float:
+        """Seconds this attempt still has."""
+        return max(0.0, self._ends - self._time())
+
+    async def model(
+        self, request: ModelRequest, call: Callable[[ModelRequest, float], Awaitable[ModelReply]]
+    ) -> ModelReply:
+        """As :meth:`agents.ports.Attempt.model`."""
+        try:
+            reply = await call(request, self.left())
+        except ModelError as error:
+            self._tries += 1
+            await self._journal.model_failed(self._replies + 1, self._tries, error)
+            raise
+        self._replies, self._tries = self._replies + 1, 0
+        await self._journal.model_called(self._replies, self._seen, request, reply)
+        self._seen = len(request.messages) + 1  # the reply among them
+        return reply
+
+    async def tool(
+        self, call: ToolCall, run: Callable[[float], Awaitable[ToolReply]], *, once: bool = False
+    ) -> ToolReply:
+        """As :meth:`agents.ports.Attempt.tool`."""
+        if once:
+            await self._journal.tool_started(call)
+        reply = await run(self.left())
+        await self._journal.tool_called(call, reply)
+        return reply
+
+    async def wait(self, seconds: float) -> None:
+        """As :meth:`agents.ports.Attempt.wait`."""
+        if seconds >= self.left():
+            raise TimeoutError
+        self.give_back()
+        await asyncio.sleep(seconds)
+        await self.take(back=True)
+
+    async def take(self, *, back: bool = False) -> None:
+        """Wait for a slot."""
+        await self._slots.acquire(self._command.job, back=back)
+        self._holds = True
+
+    def give_back(self) -> None:
+        """Give the slot back, where one is held."""
+        if self._holds:
+            self._holds = False
+            self._slots.release()
+
+    def jitter(self) -> float:
+        """As :meth:`agents.ports.Attempt.jitter`."""
+        return self._chance()

@@ -1,0 +1,47 @@
+"""Sending until the log has it, and telling of an outage once."""
+
+import asyncio
+
+import structlog
+
+from streams.log import Headers, LogUnavailable, Producer
+
+RETRY_S = 0.5
+"""Seconds between two tries while the log does not answer."""
+
+
+class Sender:
+    """A producer that does not give up: what must not be lost is sent again until the log has it.
+
+    The wait ends with the task that waits; whoever may be told to stop cancels it. An outage
+    shows as one line when it begins and one when it ends.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self.producer = producer
+        self._out = False
+        self._log = structlog.get_logger().bind(part="sender")
+
+    async def deliver(
+        self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
+    ) -> int:
+        """Send a record; its offset once the log has it.
+
+        Raises:
+            RecordRefused: the log will never take it.
+        """
+        while True:
+            try:
+                offset = await (
+                    await self.producer.send(topic, value, key=key, partition=partition, headers=headers)
+                )
+            except LogUnavailable as error:
+                if not self._out:
+                    self._out = True
+                    self._log.error("log_unavailable", topic=topic, partition=partition, error=str(error))
+                await asyncio.sleep(RETRY_S)
+            else:
+                if self._out:
+                    self._out = False
+                    self._log.info("log_available_again", topic=topic, partition=partition)
+                return offset

@@ -1,0 +1,105 @@
+"""The journal of one attempt: every call of a model or tool, on ``transcripts`` before the agent goes on."""
+
+from dataclasses import replace
+
+import orjson
+
+from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
+from streams.claims import check_in
+from streams.core.commands import Command
+from streams.core.values import Inline, Reference
+from streams.delivery import Sender
+from streams.topics import TRANSCRIPTS
+from streams.transcript import (
+    AttemptRecord,
+    ModelCalled,
+    ModelFailed,
+    ToolCalled,
+    ToolStarted,
+    attempt_key,
+)
+from streams.wire.transcripts import asked, request_hash, write_transcript
+
+RECORD_BYTES = 1_048_576
+"""A record stays below this many bytes; a larger output or request goes by claim check."""
+
+FAILURE_DECISIONS = {True: "retry", False: "give_up"}
+
+
+class Journal:
+    """Writes one attempt's records.
+
+    Args:
+        partition: The command's partition; the journal stands on the same one.
+        run: The process's own name for its life.
+    """
+
+    def __init__(self, sender: Sender, command: Command, *, partition: int, run: str) -> None:
+        self._sender, self._partition = sender, partition
+        self._key = attempt_key(command.job, command.task, command.attempt)
+        self._names = {"job": command.job, "task": command.task, "attempt": command.attempt, "run": run}
+        self._run = run
+
+    async def model_called(self, n: int, seen: int, request: ModelRequest, reply: ModelReply) -> None:
+        """The *n*-th model call of the attempt was answered; *seen* messages of it are recorded before."""
+        await self._write(
+            ModelCalled(
+                **self._names,
+                n=n,
+                request=asked(request, seen),
+                request_hash=request_hash(request),
+                reply=reply,
+            )
+        )
+
+    async def model_failed(self, n: int, tried: int, error: ModelError) -> None:
+        """A try of the *n*-th model call brought no reply."""
+        await self._write(
+            ModelFailed(
+                **self._names,
+                n=n,
+                tried=tried,
+                kind=error.kind,
+                reason=error.reason,
+                wait_s=error.wait_s,
+                decision=FAILURE_DECISIONS[error.retry],
+            )
+        )
+
+    async def tool_started(self, call: ToolCall) -> None:
+        """A tool that must not be called twice is about to be called."""
+        await self._write(ToolStarted(**self._names, call=call))
+
+    async def tool_called(self, call: ToolCall, reply: ToolReply) -> None:
+        """A tool call ended."""
+        await self._write(
+            ToolCalled(
+                **self._names,
+                call=call,
+                output=Inline(value=reply.output),
+                error=reply.error,
+                latency_ms=reply.latency_ms,
+            )
+        )
+
+    async def _write(self, record: AttemptRecord) -> None:
+        data = write_transcript(record)
+        if len(data) > RECORD_BYTES:
+            data = write_transcript(await self._lightened(record))
+        await self._sender.deliver(TRANSCRIPTS, data, key=self._key, partition=self._partition)
+
+    async def _lightened(self, record: AttemptRecord) -> AttemptRecord:
+        """The record with its large value checked in."""
+        match record:
+            case ToolCalled(output=Inline(value=value)):
+                return replace(record, output=await self._check_in(value))
+            case ModelCalled(request=request) if isinstance(request.messages, Inline):
+                check = await self._check_in(request.messages.value)
+                return replace(record, request=replace(request, messages=check))
+            case _:
+                return record
+
+    async def _check_in(self, value: object) -> Reference:
+        return await check_in(
+            self._sender, orjson.dumps(value), key=self._key, partition=self._partition, run=self._run
+        )

@@ -1,0 +1,203 @@
+"""Lanes: run the commands of a partition, a few at a time, none lost.
+
+A lane pulls everything on its partition. What it pulled waits for a slot, in turns among jobs;
+it is acknowledged once its event is on the log, and in delivery order. What is delivered again
+while it still runs here, or has just finished, is joined and not run twice.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from random import random
+
+import structlog
+
+from agents.ports import Crew
+from streams.attempt import RunningAttempt
+from streams.claims import Resolver
+from streams.delivery import Sender
+from streams.journal import Journal
+from streams.log import Delivery, Log, Record
+from streams.outcome import Outcomes, unreadable
+from streams.settings import Settings
+from streams.slots import Slots
+from streams.topics import DEAD_LETTERS
+from streams import dead_letters
+from streams.wire.commands import read_command
+from streams.wire.envelope import Unreadable
+
+REMEMBER_S = 15.0
+"""Seconds that a finished attempt is remembered, for deliveries that come again in a rebalance."""
+
+
+class LaneStalled(Exception):
+    """A lane has work and makes no progress; the worker must be started again."""
+
+
+class Lanes:
+    """The lanes of one process.
+
+    Args:
+        run: The process's own name for its life, new at every start.
+        chance: Numbers between 0 and 1, for the jitter of backoffs.
+    """
+
+    def __init__(
+        self, log: Log, settings: Settings, crew: Crew, *, run: str, chance: Callable[[], float] = random
+    ) -> None:
+        self._settings, self._crew, self._run, self._chance = settings, crew, run, chance
+        self._sender = Sender(log.producer)
+        self._resolver = Resolver(log)
+        self._outcomes = Outcomes(self._sender, lanes=settings.lanes, run=run, chance=chance)
+        self._owned: set[Lane] = set()
+        self._attempts: dict[bytes, asyncio.Task[None]] = {}
+        self.slots = Slots(self._capacity)
+        self._time = asyncio.get_running_loop().time
+        self._moved = self._time()
+        self._broken: BaseException | None = None
+        self._log = structlog.get_logger().bind(part="lanes")
+
+    def _capacity(self) -> int:
+        share = self._settings.concurrency * len(self._owned) / self._settings.lanes
+        return max(1, round(share)) if self._owned else 0
+
+    async def lane(self, partition: int, deliveries: AsyncIterator[Delivery]) -> None:
+        """Run the commands of one partition until it is lost."""
+        lane = Lane(partition)
+        self._owned.add(lane)
+        self.slots.pump()
+        self._log.info("lane_owned", lane=partition, capacity=self._capacity())
+        try:
+            async for delivery in deliveries:
+                lane.add(delivery, self._attempt_for(delivery.record, lane))
+        finally:
+            self._owned.discard(lane)
+            for task in lane.close():
+                task.cancel()  # it had not begun; it is delivered again, here or elsewhere
+            self._log.info("lane_lost", lane=partition)
+
+    def _attempt_for(self, record: Record, lane: "Lane") -> "asyncio.Task[None]":
+        """The task that runs this command: one that runs or has just finished here, or a new one."""
+        key = record.key or b"%d" % record.offset
+        task = self._attempts.get(key)
+        if task is None or task.cancelled():
+            task = asyncio.create_task(self._perform(record, lane), name=key.decode(errors="replace"))
+            self._attempts[key] = task
+            task.add_done_callback(lambda done: self._forget_later(key, done))
+        return task
+
+    def _forget_later(self, key: bytes, task: "asyncio.Task[None]") -> None:
+        def forget() -> None:
+            if self._attempts.get(key) is task:
+                del self._attempts[key]
+
+        self._moved = self._time()
+        if task.cancelled():
+            forget()
+        elif (error := task.exception()) is not None:
+            self._broken = error
+            forget()
+        else:
+            asyncio.get_running_loop().call_later(REMEMBER_S, forget)
+
+    async def _perform(self, record: Record, lane: "Lane") -> None:
+        """Run one command to its event on the log."""
+        try:
+            command = read_command(record)
+        except Unreadable as error:
+            await self._bury(record, str(error))
+            return
+        key = record.key or b""
+        journal = Journal(self._sender, command, partition=record.partition, run=self._run)
+        attempt = RunningAttempt(command, journal, self.slots, chance=self._chance)
+        await attempt.take()
+        lane.begun.add(key)
+        self._moved = self._time()
+        attempt.begin()
+        try:
+            await self._outcomes.started(command)
+            outcome = await self._outcomes.run(command, attempt, self._crew, self._resolver)
+        finally:
+            attempt.give_back()
+            lane.begun.discard(key)
+        await self._outcomes.tell(command, outcome, key=key, partition=record.partition)
+
+    async def _bury(self, record: Record, reason: str) -> None:
+        """A command that cannot be read: a dead letter, and word to its job where the key names it."""
+        self._log.warning("command_unreadable", lane=record.partition, offset=record.offset, reason=reason)
+        key, value, headers = dead_letters.write(record, reason)
+        await self._sender.deliver(
+            DEAD_LETTERS, value, key=key, partition=record.partition, headers=headers
+        )
+        if event := unreadable(record.key, reason):
+            await self._outcomes.send(event)
+
+    async def watch(self) -> None:
+        """Until cancelled, look for lanes that have work and make no progress.
+
+        Raises:
+            LaneStalled: no attempt began or ended for ``stall_s`` though slots are free, an
+                attempt goes on that long after its time is over, or one ended without an event.
+        """
+        stall = self._settings.stall_s
+        while True:
+            await asyncio.sleep(min(1.0, stall / 4))
+            if self._broken is not None:
+                raise LaneStalled("an attempt ended without an event") from self._broken
+            if not self.slots.waiting or self.slots.taken >= self._capacity():
+                busy = self._outcomes.longest_overdue()
+                if busy is not None and busy[1] > stall:
+                    raise LaneStalled(f"attempt {busy[0]} goes on {busy[1]:.0f} s after its time was over")
+                if self.slots.taken:
+                    continue
+                if not any(lane.delivered for lane in self._owned):
+                    self._moved = self._time()
+                    continue
+            if self._time() - self._moved > stall:
+                where = ", ".join(lane.where() for lane in self._owned if lane.delivered)
+                raise LaneStalled(f"no progress for {stall:g} s with work delivered: {where}")
+
+    async def drain(self) -> None:
+        """Begin nothing more; give what runs ``drain_s`` seconds to end and be acknowledged."""
+        for lane in self._owned:
+            for task in lane.close():
+                task.cancel()
+        running = [task for task in self._attempts.values() if not task.done()]
+        if running:
+            _, late = await asyncio.wait(running, timeout=self._settings.drain_s)
+            for task in late:
+                task.cancel()
+            self._log.info("lanes_drained", finished=len(running) - len(late), given_up=len(late))
+
+
+class Lane:
+    """One partition while this process owns it: what was delivered and is not acknowledged yet."""
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.begun: set[bytes] = set()
+        self.delivered: deque[tuple[Delivery, asyncio.Task[None]]] = deque()
+
+    def add(self, delivery: Delivery, task: "asyncio.Task[None]") -> None:
+        """A command was delivered; *task* runs it."""
+        self.delivered.append((delivery, task))
+        task.add_done_callback(self._acknowledge)
+
+    def _acknowledge(self, _: object) -> None:
+        while self.delivered and (task := self.delivered[0][1]).done():
+            if task.cancelled() or task.exception() is not None:
+                return  # not done: it, and all behind it, is delivered again
+            self.delivered.popleft()[0].ack()
+
+    def close(self) -> "list[asyncio.Task[None]]":
+        """Tasks of this lane that have not begun."""
+        return [
+            task
+            for delivery, task in self.delivered
+            if not task.done() and (delivery.record.key or b"") not in self.begun
+        ]
+
+    def where(self) -> str:
+        """The oldest command that is not acknowledged, for a person."""
+        record = self.delivered[0][0].record
+        return f"subtasks[{record.partition}]@{record.offset} {(record.key or b'').decode(errors='replace')}"

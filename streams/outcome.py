@@ -1,0 +1,143 @@
+"""From a command to its event: who runs it, and what is told to the job when it ends."""
+
+import asyncio
+from collections.abc import Callable
+
+import orjson
+import structlog
+
+from agents.ports import Crew, Done, GaveUp, PlanMade, PlanRefused
+from streams.attempt import RunningAttempt
+from streams.claims import Resolver, check_in
+from streams.core.backoff import backoff
+from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
+from streams.core.events import Event, Planned, SubTaskFailed, SubTaskStarted, SubTaskSucceeded
+from streams.core.values import INLINE_BYTES, INLINE_SET_BYTES, Inline, Value
+from streams.delivery import Sender
+from streams.log import LogUnavailable, RecordRefused
+from streams.topics import JOB_EVENTS, partition_of
+from streams.wire.events import write_event
+
+Ended = PlanMade | PlanRefused | Done | GaveUp
+
+
+class Outcomes:
+    """Runs attempts and tells their jobs how they went.
+
+    Args:
+        run: The process's own name for its life.
+        chance: Numbers between 0 and 1, for the jitter of backoffs.
+    """
+
+    def __init__(self, sender: Sender, *, lanes: int, run: str, chance: Callable[[], float]) -> None:
+        self._sender, self._lanes, self._run, self._chance = sender, lanes, run, chance
+        self._running: dict[int, tuple[Command, float]] = {}
+        self._time = asyncio.get_running_loop().time
+        self._log = structlog.get_logger().bind(part="lanes")
+
+    async def started(self, command: Command) -> None:
+        """Tell that the attempt began; not waited for, since its end says the same."""
+        event = SubTaskStarted(job=command.job, task=command.task, attempt=command.attempt, run=self._run)
+        try:
+            told = await self._sender.producer.send(
+                JOB_EVENTS,
+                write_event(event),
+                key=event.job.encode(),
+                partition=partition_of(event.job, self._lanes),
+            )
+        except LogUnavailable:
+            return
+        told.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def run(self, command: Command, attempt: RunningAttempt, crew: Crew, resolver: Resolver) -> Ended:
+        """Run an attempt to its end, whatever that is; only a cancellation gets out."""
+        self._running[id(attempt)] = command, self._time() + command.timeout_s
+        try:
+            async with asyncio.timeout(command.timeout_s):
+                resolved = await resolver.resolve_command(command)
+                match resolved:
+                    case MakePlan():
+                        return await crew.planner.plan(resolved, attempt)
+                    case RunSubTask():
+                        return await crew.sub_agent.run(resolved, attempt)
+                    case MakeAnswer():
+                        return await crew.synthesiser.answer(resolved, attempt)
+        except TimeoutError:
+            return GaveUp(kind="timeout", reason=f"no result within {command.timeout_s:g} s", final=False)
+        except Exception as error:
+            self._log.exception(
+                "attempt_broken", job=command.job, task=command.task, attempt=command.attempt
+            )
+            return GaveUp(kind="broken", reason=f"{type(error).__name__}: {error}"[:500], final=False)
+        finally:
+            del self._running[id(attempt)]
+
+    async def tell(self, command: Command, ended: Ended, *, key: bytes, partition: int) -> None:
+        """Put the attempt's end on the log; a large result goes before it, by claim check."""
+        job, task, number = command.job, command.task, command.attempt
+        event: Event
+        match ended:
+            case PlanMade(plan=plan, usage=usage):
+                event = Planned(job=job, task=task, attempt=number, plan=plan, usage=usage)
+            case Done(result=result, usage=usage):
+                data = orjson.dumps(result)
+                # The answer is for readers without our client: it stays inline while a record can hold it.
+                inline = INLINE_SET_BYTES if isinstance(command, MakeAnswer) else INLINE_BYTES
+                value: Value = Inline(value=result)
+                if len(data) > inline:
+                    value = await check_in(self._sender, data, key=key, partition=partition, run=self._run)
+                event = SubTaskSucceeded(
+                    job=job, task=task, attempt=number, result=value, size=len(data), usage=usage
+                )
+            case PlanRefused(reasons=reasons, usage=usage):
+                event = self._failed(command, GaveUp(kind="no_plan", reason="; ".join(reasons), final=True, usage=usage))
+            case GaveUp():
+                event = self._failed(command, ended)
+        try:
+            await self.send(event)
+        except RecordRefused as error:
+            await self.send(self._failed(command, GaveUp(kind="too_large", reason=str(error), final=True)))
+
+    def _failed(self, command: Command, ended: GaveUp) -> SubTaskFailed:
+        self._log.info(
+            "attempt_failed",
+            job=command.job,
+            task=command.task,
+            attempt=command.attempt,
+            kind=ended.kind,
+            reason=ended.reason,
+            final=ended.final,
+        )
+        return SubTaskFailed(
+            job=command.job,
+            task=command.task,
+            attempt=command.attempt,
+            kind=ended.kind,
+            reason=ended.reason[:2000],
+            final=ended.final,
+            retry_in=0.0 if ended.final else backoff(command.attempt, self._chance()),
+            usage=ended.usage,
+        )
+
+    async def send(self, event: Event) -> None:
+        """Put an event on its job's log, and wait until it is there."""
+        await self._sender.deliver(
+            JOB_EVENTS, write_event(event), key=event.job.encode(), partition=partition_of(event.job, self._lanes)
+        )
+
+    def longest_overdue(self) -> tuple[str, float] | None:
+        """The attempt whose time was over first: its name, and seconds since then."""
+        if not self._running:
+            return None
+        command, ends = min(self._running.values(), key=lambda item: item[1])
+        return f"{command.job}/{command.task}/{command.attempt}", self._time() - ends
+
+
+def unreadable(key: bytes | None, reason: str) -> SubTaskFailed | None:
+    """Word to the job of a command that cannot be read, where its key names the attempt."""
+    parts = (key or b"").decode(errors="replace").rsplit("/", 2)
+    if len(parts) != 3 or "/" not in parts[0] or not parts[2].isascii() or not parts[2].isdigit():
+        return None
+    return SubTaskFailed(
+        job=parts[0], task=parts[1], attempt=int(parts[2]), kind="unreadable", reason=reason, final=False
+    )
