@@ -5,11 +5,11 @@ from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
 import orjson
-from pydantic_core import SchemaValidator, ValidationError
+from pydantic_core import ValidationError
 
 from streams.core.values import Json
 from streams.log import Record
-from streams.wire.models import model_of
+from streams.wire.models import validator_of
 
 T = TypeVar("T")
 
@@ -28,7 +28,10 @@ class Unreadable(Exception):
 
 
 class Unwritable(Exception):
-    """A value that has no JSON: NaN and lone surrogates aside, too deep, too large an integer, no text."""
+    """A value that has no JSON: too deep, an integer beyond 64 bits, a lone surrogate, no JSON type.
+
+    (NaN and the infinities are written as null, as JavaScript does.)
+    """
 
 
 def parse(data: bytes | None, *, depth: int) -> Any:
@@ -124,7 +127,7 @@ class Kinds(Generic[T]):
         self.types = tuple(types)
         self._depth = depth
         self._placed = placed
-        self._validators = {cls.__name__: SchemaValidator(model_of(cls)).validate_python for cls in self.types}
+        self._validators = {cls.__name__: validator_of(cls) for cls in self.types}
 
     def read(self, record: Record) -> T:
         """The value of a record.
@@ -144,8 +147,8 @@ class Kinds(Generic[T]):
         if type(written) is not dict:
             raise Unreadable("the value is not a JSON object")
         version = written.get("v")
-        if version != VERSION:
-            if type(version) is not int or version < 1:
+        if type(version) is not int or version != VERSION:
+            if type(version) is not int or version < VERSION:
                 raise Unreadable("v: should be the version of the record's schema, 1")
             raise Unreadable(f"v: version {version} is newer than {VERSION}, which this program reads; upgrade it")
         return written

@@ -7,14 +7,16 @@ ignored, so that records of a newer minor version are readable.
 """
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, Literal, TypeGuard, Union, get_args, get_origin
+from typing import Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin
 
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, SchemaValidator
 from pydantic_core import core_schema as cs
 
 from streams.core.values import Inline, Json, Reference
+
+T = TypeVar("T")
 
 _SCALARS: dict[object, CoreSchema] = {
     # At the border Json is what the parser made: nothing is left to check.
@@ -25,6 +27,11 @@ _SCALARS: dict[object, CoreSchema] = {
     bool: cs.bool_schema(strict=True),
     types.NoneType: cs.none_schema(),
 }
+
+
+def validator_of(cls: type[T]) -> Callable[[object], T]:
+    """Makes a value of *cls* from parsed JSON; raises pydantic's ``ValidationError``."""
+    return SchemaValidator(model_of(cls)).validate_python
 
 
 def model_of(hint: object) -> CoreSchema:

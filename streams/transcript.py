@@ -1,0 +1,194 @@
+"""The journal: what each attempt did, call by call, and the chunks of values too large for a record.
+
+These are the records of ``transcripts``. Together those of one attempt are enough to go on from
+its last reply without making any call again, to send its event again, and to explain afterwards
+how it came to its result. ``run`` names the worker's life that wrote the record, ``at`` and
+``offset`` say where it stands; as with events the reader sets these two.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from agents.ports import ModelReply, ToolCall, ToolReply
+from streams.core.events import Planned, SubTaskFailed, SubTaskSucceeded
+from streams.core.values import JobId, Json, TaskId, Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was new in a request to a model.
+
+    Attributes:
+        seen: Messages of the request that the attempt's last call had already sent or received;
+            they are left out.
+        messages: The messages after those (a JSON list).
+        tools: Names of the tools offered.
+        max_tokens: Output tokens at most.
+        json_object: A JSON object was asked for.
+        model: The model asked for, or None for the configured one.
+    """
+
+    seen: int
+    messages: Value
+    tools: tuple[str, ...] = ()
+    max_tokens: int = 0
+    json_object: bool = False
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCalled:
+    """A model replied.
+
+    Attributes:
+        n: Which call of this attempt, from 1; tries that brought no reply do not count.
+        request_hash: SHA-256 of the whole request, by which a repeated run knows its own call.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    run: str
+    n: int
+    request: Asked
+    request_hash: str
+    reply: ModelReply
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFailed:
+    """A model call brought no reply.
+
+    Attributes:
+        n: Which call of this attempt, from 1.
+        tried: Which try of that call, from 1.
+        kind: The kind of :class:`~agents.ports.ModelError`, one word.
+        wait_s: Seconds the provider asked to wait, or None.
+        decision: What was made of it, one word: ``retry`` or ``give_up``.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    run: str
+    n: int
+    tried: int
+    kind: str
+    reason: str
+    wait_s: float | None = None
+    decision: str = ""
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted:
+    """A call of a tool marked ``once`` is about to be made: without a ToolCalled its outcome is unknown."""
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    run: str
+    call: ToolCall
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled:
+    """A tool call ended.
+
+    Attributes:
+        output: What it returned, or the error's text for the model.
+        error: As of :class:`~agents.ports.ToolReply`.
+        latency_ms: Milliseconds the call took.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    run: str
+    call: ToolCall
+    output: Value
+    error: str | None = None
+    latency_ms: float = 0.0
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedOver:
+    """A lane lost its partition with calls of this attempt under way; their replies still follow.
+
+    Attributes:
+        model_calls: The calls of models under way, by ``n``.
+        tool_calls: The calls of tools under way, by id.
+        within_s: Seconds after which no reply follows any more: the last call's deadline.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    run: str
+    model_calls: tuple[int, ...] = ()
+    tool_calls: tuple[str, ...] = ()
+    within_s: float = 0.0
+    at: int = 0
+    offset: int = -1
+
+
+AttemptEvent: TypeAlias = Planned | SubTaskSucceeded | SubTaskFailed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnded:
+    """An attempt is over.
+
+    Attributes:
+        event: The event that says so on ``job-events``, to be sent again as often as is asked.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    run: str
+    event: AttemptEvent
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueChunk:
+    """A piece of a value that is too large for a record.
+
+    Attributes:
+        digest: SHA-256 of the whole value's JSON, in hexadecimal.
+        index: Which piece, from 0.
+        count: How many pieces there are.
+        data: A piece of the value's JSON, as text.
+    """
+
+    run: str
+    digest: str
+    index: int
+    count: int
+    data: str
+    at: int = 0
+    offset: int = -1
+
+
+AttemptRecord: TypeAlias = ModelCalled | ModelFailed | ToolStarted | ToolCalled | HandedOver | AttemptEnded
+TranscriptRecord: TypeAlias = AttemptRecord | ValueChunk
+
+
+def tool_reply(called: ToolCalled, output: Json) -> ToolReply:
+    """The reply to give back for a call that was made before, its output resolved."""
+    return ToolReply(output=output, error=called.error, latency_ms=called.latency_ms)
+
+
+def attempt_key(job: JobId, task: TaskId, attempt: int) -> bytes:
+    """The key of an attempt's records on ``subtasks`` and ``transcripts``."""
+    return f"{job}/{task}/{attempt}".encode()

@@ -1,0 +1,168 @@
+"""Goals: the records of ``goals``, the public way in.
+
+A goal is plain text, a JSON object (``{"goal": "...", "id": "...", ...}``), or a CloudEvent whose
+data is one of both. What is read here has all values inline, however large; intake puts the large
+ones where they can be claimed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+import orjson
+
+from streams.core.events import JobSubmitted
+from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
+from streams.core.values import Inline, JobId, Json
+from streams.log import Record
+from streams.wire import cloud_events
+from streams.wire.cloud_events import BadCloudEvent, CloudEvent
+from streams.wire.envelope import Unreadable, parse
+from streams.wire.goal_fields import DEFAULT_TENANT, NAME, BadFields, GoalFields, read_fields
+from streams.wire.headers import read_headers, size_of
+
+HEADERS_BYTES: Final = 262_144
+"""All headers of a goal together, at most: they stand in the event and on the answer."""
+
+DEPTH: Final = 100
+"""Levels of nesting of a goal; the records that its input goes into leave room for more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadGoal:
+    """A record of ``goals`` that is no goal.
+
+    Attributes:
+        reason: What is wrong with which field, for whoever sent it.
+        job: The job that its id names, where the id could be read: its answer says ``rejected``.
+    """
+
+    reason: str
+    job: JobId | None = None
+
+
+class _Refused(Exception):
+    """The record is no goal; the message says why."""
+
+
+def read_goal(record: Record, *, lanes: int) -> JobSubmitted | BadGoal:
+    """What a record of ``goals`` asks for.
+
+    Args:
+        lanes: Partitions of the system, which the event carries.
+    """
+    if size_of(record.headers) > HEADERS_BYTES:
+        return BadGoal(reason=f"the headers have {size_of(record.headers)} bytes, at most {HEADERS_BYTES} are carried")
+    named: str | None = None
+    written: Mapping[str, Json] = {}
+    try:
+        event, value, content_type = _opened(record)
+        named = event.job_id if event else None
+        written = _object(value, content_type)
+        fields = read_fields(written)
+        digest = _digest(fields)
+    except (_Refused, BadCloudEvent, BadFields, Unreadable) as error:
+        return BadGoal(reason=str(error), job=_job(written, named))
+    derived = f"{record.topic}-{record.partition}-{record.offset}"
+    return JobSubmitted(
+        job=f"{fields.tenant}/{fields.id or named or derived}",
+        goal=_goal(fields, digest),
+        source=Source(topic=record.topic, partition=record.partition, offset=record.offset),
+        lanes=lanes,
+        headers=read_headers(record.headers),
+    )
+
+
+def _opened(record: Record) -> "tuple[CloudEvent | None, bytes | Json, str]":
+    """The record's CloudEvent, if it is one; the goal in it, bytes or JSON; its content type."""
+    if record.value is None:
+        raise _Refused("the record has no value (a tombstone)")
+    headers = cloud_events.attributes(record.headers)
+    content_type = cloud_events.media_type(headers.get("content-type", ""))
+    event: CloudEvent | None = None
+    if content_type.startswith(cloud_events.BATCH):
+        raise _Refused("a batch of CloudEvents: send one event a record")
+    if content_type == cloud_events.STRUCTURED:
+        event = cloud_events.open_structured(parse(record.value, depth=DEPTH))
+    elif "ce_specversion" in headers:
+        event = cloud_events.open_binary(record.value, headers)
+    elif cloud_events.is_structured(value := _read(record.value, content_type)):
+        event = cloud_events.open_structured(value)
+    else:
+        return None, value, content_type
+    return event, event.data, cloud_events.media_type(event.content_type)
+
+
+def _object(value: "bytes | Json", content_type: str) -> Mapping[str, Json]:
+    """The goal's fields; text is the goal itself."""
+    if isinstance(value, bytes):
+        value = _read(value, content_type)
+    if isinstance(value, str):
+        return {"goal": value}
+    if not isinstance(value, Mapping):
+        raise _Refused(f"a goal is text or a JSON object, not {_JSON_NAMES.get(type(value), 'this')}")
+    return value
+
+
+_JSON_NAMES: Final = {list: "a list", int: "a number", float: "a number", bool: "a boolean", type(None): "null"}
+
+
+def _read(data: bytes, content_type: str) -> Json:
+    """Plain text as a string, JSON as what it is; by its content type, or else by its looks."""
+    data = data.removeprefix(b"\xef\xbb\xbf").strip()
+    is_json = content_type == "application/json" or content_type.endswith("+json")
+    is_text = content_type.startswith("text/")
+    if is_json or (not is_text and data.startswith(b"{")):
+        value: Json = parse(data, depth=DEPTH)
+        return value
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise _Refused(f"the value is not UTF-8: {error.reason} at byte {error.start}") from None
+    if "\x00" in text:
+        raise _Refused("the value is binary: it has a zero byte (a schema registry's frame is not read)")
+    if is_text:
+        return text
+    try:
+        # Serialisers for JSON put plain text in quotes, and send null or a list where code went wrong.
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return text
+    return value
+
+
+def _job(written: Mapping[str, Json], named: str | None) -> JobId | None:
+    own, tenant = written.get("id"), written.get("tenant")
+    name = named if own is None else own
+    tenant = DEFAULT_TENANT if tenant is None else tenant
+    if isinstance(name, str) and isinstance(tenant, str) and NAME.fullmatch(name) and NAME.fullmatch(tenant):
+        return f"{tenant}/{name}"
+    return None
+
+
+def _digest(fields: GoalFields) -> str:
+    # Without what is at its default: another default in a later version must not make a
+    # redelivered goal another goal.
+    meaning = fields.model_dump(exclude={"id", "input"}, exclude_defaults=True) | {"input": fields.input}
+    try:
+        return sha256(orjson.dumps(meaning, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    except orjson.JSONEncodeError as error:
+        raise _Refused(f"the goal has no JSON: {error}") from None
+
+
+def _goal(fields: GoalFields, digest: str) -> Goal:
+    return Goal(
+        text=Inline(value=fields.goal),
+        input=None if fields.input is None else Inline(value=fields.input),
+        items=len(fields.input) if isinstance(fields.input, list) else None,
+        tenant=fields.tenant,
+        priority=fields.priority,
+        tools=tuple(dict.fromkeys(fields.tools)),
+        model=fields.model,
+        deadline_s=fields.deadline_s,
+        budget=Budget(**fields.budget.model_dump()),
+        limits=Limits(**fields.limits.model_dump()),
+        join=JoinRule(**fields.join.model_dump()),
+        digest=digest,
+    )
