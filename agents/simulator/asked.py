@@ -1,0 +1,234 @@
+"""A chat request, read as far as the simulated model looks at it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from agents.simulator import directives
+from agents.simulator.behaviour import MODEL
+from agents.simulator.directives import PLANNER, SUB_AGENT, SYNTHESIS, Directive
+from agents.simulator.prefix_cache import BYTES_A_TOKEN
+from agents.simulator.problems import Problem, Rejected
+
+OTHER = "other"
+"""The role of a request whose system prompt does not begin with ``Role: ...``."""
+
+DEFAULT_MAX_TOKENS = 1_024
+"""Output tokens of a request that does not say how many it allows, as on Moonshot's endpoints;
+so a client that forgets it finds out."""
+
+_ROLES = {f"Role: {role}": role for role in (PLANNER, SUB_AGENT, SYNTHESIS)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """A tool that the request offers.
+
+    Attributes:
+        properties: The JSON Schema of each parameter.
+        required: The parameters that a call must have.
+    """
+
+    name: str
+    properties: Mapping[str, Any]
+    required: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """A tool call of an earlier turn, with what the tool returned (its text read as JSON where it is)."""
+
+    name: str
+    arguments: str
+    output: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One chat request.
+
+    Attributes:
+        role: ``planner``, ``sub-agent``, ``synthesis`` or ``other``.
+        goal: The goal without its directives.
+        data: The JSON object of the user message; for ``other`` the last user message as ``goal``.
+        tools: The tools offered, and not forbidden by ``tool_choice``.
+        called: The tool calls made so far.
+        again: The planner is asked again, because its plan was refused.
+        max_tokens: Output tokens at most.
+        json_object: The reply is to be a JSON object.
+        rendered: The conversation as the model reads it, tools first.
+        digest: A hash of what the model reads; requests with the same are the same request.
+        user: The request's own ``user`` field, or an empty text.
+    """
+
+    role: str
+    goal: str
+    data: Mapping[str, Any]
+    directives: tuple[Directive, ...]
+    tools: tuple[Offered, ...]
+    called: tuple[Called, ...]
+    again: bool
+    max_tokens: int
+    json_object: bool
+    rendered: bytes
+    digest: str
+    user: str
+
+    @property
+    def tokens(self) -> int:
+        """Input tokens, all of them."""
+        return -(-len(self.rendered) // BYTES_A_TOKEN)
+
+
+def read(body: bytes) -> Asked:
+    """Read the body of a request.
+
+    Raises:
+        Rejected: it is no request that the chat API takes, or one for a model that is not there.
+    """
+    request = _json(body)
+    if not isinstance(request, dict):
+        raise Rejected(Problem.bad_request("the body is no JSON object"))
+    _check_model(request.get("model"))
+    if request.get("stream"):
+        raise Rejected(Problem.bad_request("this endpoint does not stream", "stream"))
+    messages = request.get("messages")
+    if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
+        raise Rejected(Problem.bad_request("messages must be a list of at least one message", "messages"))
+    tools = request.get("tools") or []
+    rendered = orjson.dumps([tools, messages])
+    role = _ROLES.get(_text(messages[0]).partition("\n")[0].strip(), OTHER)
+    data = _data(messages, role)
+    goal, written = directives.read(_string(data.get("goal")))
+    if role == SUB_AGENT and "input" in data and b"[[" in rendered:
+        written += directives.read(orjson.dumps(data["input"]).decode())[1]
+    max_tokens = _max_tokens(request)
+    response_format = request.get("response_format")
+    return Asked(
+        role=role,
+        goal=goal,
+        data=data,
+        directives=written,
+        tools=() if request.get("tool_choice") == "none" else tuple(map(_offered, tools)),
+        called=_called(messages) if len(messages) > 2 else (),
+        again=role == PLANNER and len(messages) > 3,
+        max_tokens=max_tokens,
+        json_object=isinstance(response_format, dict) and response_format.get("type") == "json_object",
+        rendered=rendered,
+        digest=blake2b(rendered + str(max_tokens).encode(), digest_size=16).hexdigest(),
+        user=_string(request.get("user")),
+    )
+
+
+def _check_model(model: Any) -> None:
+    if not isinstance(model, str) or not model:
+        raise Rejected(Problem.bad_request("you must provide a model parameter", "model"))
+    if model != MODEL:
+        raise Rejected(
+            Problem(
+                status=404,
+                message=f"the model {model[:200]!r} does not exist; this endpoint has {MODEL!r} only",
+                type="invalid_request_error",
+                code="model_not_found",
+                param="model",
+            )
+        )
+
+
+def _data(messages: Sequence[Mapping[str, Any]], role: str) -> Mapping[str, Any]:
+    if role == OTHER:
+        last = next((m for m in reversed(messages) if m.get("role") == "user"), None)
+        return {"goal": _text(last) if last else ""}
+    text = _text(messages[1]) if len(messages) > 1 else ""
+    try:
+        data = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {"goal": text}
+    return data if isinstance(data, dict) else {"goal": text}
+
+
+def _max_tokens(request: Mapping[str, Any]) -> int:
+    for name in ("max_completion_tokens", "max_tokens"):
+        value = request.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise Rejected(Problem.bad_request(f"{name} must be a whole number above 0", name))
+        return value
+    return DEFAULT_MAX_TOKENS
+
+
+def _offered(tool: Any) -> Offered:
+    function = tool.get("function") if isinstance(tool, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise Rejected(Problem.bad_request("a tool must be a function with a name", "tools"))
+    schema = function.get("parameters") or {}
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    required = schema.get("required") if isinstance(schema, dict) else None
+    return Offered(
+        name=function["name"],
+        properties=properties if isinstance(properties, dict) else {},
+        required=tuple(name for name in required or () if isinstance(name, str)),
+    )
+
+
+def _called(messages: Sequence[Mapping[str, Any]]) -> tuple[Called, ...]:
+    """Read the calls of the conversation; each must have exactly one result right after it."""
+    called: list[Called] = []
+    waiting: dict[str, Mapping[str, Any]] = {}
+    for message in messages:
+        if message.get("role") == "tool":
+            function = waiting.pop(_string(message.get("tool_call_id")), None)
+            if function is None:
+                raise Rejected(
+                    Problem.bad_request("a tool message must answer a tool call before it, once", "messages")
+                )
+            called.append(
+                Called(
+                    name=_string(function.get("name")),
+                    arguments=_string(function.get("arguments")),
+                    output=_loosely(_text(message)),
+                )
+            )
+            continue
+        if waiting:
+            break
+        for call in message.get("tool_calls") or ():
+            function = call.get("function") if isinstance(call, dict) else None
+            if not isinstance(function, dict):
+                raise Rejected(Problem.bad_request("a tool call must have a function", "messages"))
+            waiting[_string(call.get("id"))] = function
+    if waiting:
+        unanswered = ", ".join(waiting)
+        raise Rejected(
+            Problem.bad_request(f"no tool message answers the tool calls {unanswered}", "messages")
+        )
+    return tuple(called)
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Rejected(Problem.bad_request(f"the body is no JSON: {error}")) from None
+
+
+def _loosely(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(_string(part.get("text")) for part in content if isinstance(part, dict))
+    return _string(content)
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""

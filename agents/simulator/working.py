@@ -1,0 +1,208 @@
+"""The simulated sub-agent: it calls the tools it can call, and answers with what they returned."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from agents.simulator.asked import Asked, Called, Offered
+from agents.simulator.wording import LABEL, head, quote
+
+_CALL_TOKENS = 12  # what a tool call costs besides its name and arguments
+_NAME_CHARS = 100  # a longer text is no name of anything
+_LIMITS = (  # characters of a text and entries of a list, tried until the answer fits
+    (1_000, 100_000),
+    (400, 100_000),
+    (160, 100_000),
+    (60, 100_000),
+    (60, 40),
+    (60, 12),
+    (60, 4),
+)
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A tool call to make. ``item`` is the place of the item it is about, or None."""
+
+    name: str
+    arguments: str
+    item: int | None
+
+    @property
+    def tokens(self) -> int:
+        """Output tokens it costs."""
+        return (len(self.name) + len(self.arguments.encode())) // 4 + _CALL_TOKENS
+
+
+def work(asked: Asked) -> tuple[Wanted, ...] | str:
+    """The next turn: tool calls to make side by side, or the answer.
+
+    All calls go out in one turn, or in as few as *max_tokens* allows.
+    """
+    items, holders = _items(asked.data, asked.tools)
+    wanted = _wanted(asked.tools, holders)
+    made = {(call.name, call.arguments) for call in asked.called}
+    due = {(call.name, call.arguments): call for call in wanted if (call.name, call.arguments) not in made}
+    if due:
+        return _fitting(tuple(due.values()), asked.max_tokens)
+    if asked.called:
+        return _extract(asked, items, wanted)
+    return _text(asked)
+
+
+def _items(data: Mapping[str, Any], tools: Sequence[Offered]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The items to answer about, and those with values for tools: the input's, else the results' own."""
+    share = data.get("input")
+    given = share if isinstance(share, list) else [] if share is None else [share]
+    for items in (given, tuple(_objects(r.get("result") for r in _results(data)))):
+        if any(_arguments(tool, item) is not None for tool in tools for item in items):
+            return items, items
+    return given, ()
+
+
+def _results(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    results = data.get("results")
+    return [r for r in results if isinstance(r, dict)] if isinstance(results, list) else []
+
+
+def _objects(values: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    for value in values:
+        if isinstance(value, dict) and isinstance(value.get("items"), list):
+            yield from _objects(value["items"])
+        elif isinstance(value, dict):
+            yield value
+        elif isinstance(value, list):
+            yield from _objects(value)
+
+
+def _wanted(tools: Sequence[Offered], items: Sequence[Any]) -> list[Wanted]:
+    """A call for each tool and item with values for all that the tool requires.
+
+    Where there are none, the tools that require nothing, once each: whoever knows the items
+    has no need of a tool that lists them.
+    """
+    wanted = [
+        Wanted(tool.name, orjson.dumps(arguments).decode(), place)
+        for place, item in enumerate(items)
+        for tool in tools
+        if (arguments := _arguments(tool, item)) is not None
+    ]
+    return wanted or [Wanted(tool.name, "{}", None) for tool in tools if not tool.required]
+
+
+def _arguments(tool: Offered, item: Any) -> dict[str, Any] | None:
+    """The item's values for the tool's parameters, by name; None where a required one is missing."""
+    if not tool.required:
+        return None
+    if not isinstance(item, dict):
+        # A bare name is taken for the one value that the tool requires.
+        only = tool.required[0]
+        bare = isinstance(item, str) and len(item) <= _NAME_CHARS and len(tool.required) == 1
+        return {only: item} if bare and _fits(tool, only, item) else None
+    if not all(name in item and _fits(tool, name, item[name]) for name in tool.required):
+        return None
+    known = dict.fromkeys((*tool.properties, *tool.required))
+    return {name: item[name] for name in known if name in item and _fits(tool, name, item[name])}
+
+
+def _fits(tool: Offered, name: str, value: Any) -> bool:
+    schema = tool.properties.get(name)
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    if not isinstance(kind, str) or kind not in _TYPES:
+        return value is not None
+    if isinstance(value, bool) and kind != "boolean":
+        return False
+    return isinstance(value, _TYPES[kind])
+
+
+def _fitting(due: tuple[Wanted, ...], max_tokens: int) -> tuple[Wanted, ...]:
+    """As many calls as the output may hold, at least one."""
+    taken = 0
+    left = max_tokens
+    for call in due:
+        left -= call.tokens
+        if left < 0:
+            break
+        taken += 1
+    return due[: max(1, taken)]
+
+
+def _extract(asked: Asked, items: Sequence[Any], wanted: Sequence[Wanted]) -> str:
+    """A JSON answer of what the tools returned, for one item an object, for several a list of them."""
+    outputs = {(call.name, call.arguments): call for call in asked.called}
+    about: dict[int | None, list[Called]] = {}
+    for call in wanted:
+        about.setdefault(call.item, []).append(outputs[call.name, call.arguments])
+    answers = [_merged(item, about.get(place, [])) for place, item in enumerate(items)]
+    if None in about or not answers:
+        answers.append(_merged(None, about.get(None, asked.called)))
+    return _shortened(answers, 4 * asked.max_tokens)
+
+
+def _merged(item: Any, calls: Iterable[Called]) -> dict[str, Any]:
+    """All that the tools said about an item. A field that two tell differently stands twice."""
+    merged: dict[str, Any] = {}
+    for call in calls:
+        output = call.output if isinstance(call.output, dict) else {call.name: call.output}
+        for name, value in output.items():
+            if name in merged and merged[name] != value:
+                merged[f"{call.name}.{name}"] = value
+            else:
+                merged[name] = value
+    known = item if isinstance(item, dict) else {} if item is None else {"item": item}
+    return merged if isinstance(item, str) and item in merged.values() else {**known, **merged}
+
+
+def _shortened(answers: Sequence[dict[str, Any]], limit: int) -> str:
+    """The answers as JSON, with shorter texts, then shorter lists, where *limit* bytes are too few."""
+    text = b""
+    for texts, lists in _LIMITS:
+        cut = [_cut(answer, texts, lists) for answer in answers]
+        text = orjson.dumps(cut[0] if len(cut) == 1 else {"items": cut})
+        if len(text) <= limit:
+            break
+    return text.decode()
+
+
+def _cut(value: Any, texts: int, lists: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= texts else head(value, texts)
+    if isinstance(value, dict):
+        return {name: _cut(v, texts, lists) for name, v in value.items()}
+    if isinstance(value, list) and len(value) > lists:
+        return [*(_cut(v, texts, lists) for v in value[:lists]), f"and {len(value) - lists} more"]
+    if isinstance(value, list):
+        return [_cut(v, texts, lists) for v in value]
+    return value
+
+
+def _text(asked: Asked) -> str:
+    """A text that quotes what the request holds."""
+    quoted = _quoted(asked.data)
+    goal = head(asked.goal, 200)
+    if not quoted:
+        return f"{LABEL}Nothing to extract, the request holds neither input nor results. Asked was: {goal}"
+    return "\n".join([f"{LABEL}{goal}", *quoted])
+
+
+def _quoted(data: Mapping[str, Any]) -> list[str]:
+    share = data.get("input")
+    items = share if isinstance(share, list) else [] if share is None else [share]
+    lines = [f"- input: {quote(item, 240)}" for item in items]
+    for result in _results(data):
+        if result.get("outcome", "succeeded") == "succeeded":
+            lines.append(f"- {result.get('task')}: {quote(result.get('result'), 240)}")
+        else:
+            reason = quote(result.get("reason", ""), 200)
+            lines.append(f"- {result.get('task')} {result.get('outcome')}: {reason}")
+    return lines
