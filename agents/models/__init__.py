@@ -1,0 +1,1 @@
+"""Model endpoints: the one client, what its failures mean, who retries, and what calls cost."""

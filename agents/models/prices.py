@@ -1,0 +1,70 @@
+"""What calls cost, by the list prices of genai-prices (https://github.com/pydantic/genai-prices)."""
+
+import asyncio
+from collections.abc import Callable
+
+from streams.core.values import Usage
+
+Price = Callable[[Usage], float]
+
+PROBE = 1_000
+"""Tokens of the calls whose price gives the unit prices: few enough for the lowest tier."""
+
+
+class PriceList:
+    """Prices of the models of one endpoint, looked up once a model.
+
+    The first look-up loads the whole price list, two seconds of CPU, so it runs in a thread;
+    from then on a price is a few multiplications.
+    """
+
+    def __init__(self, base_url: str) -> None:
+        self._base_url = base_url
+        self._prices: dict[str, Price] = {}
+        self._lookup = asyncio.Lock()
+
+    async def usd(self, model: str, usage: Usage) -> float:
+        """US dollars of a call; 0.0 where nobody knows the model's price."""
+        price = self._prices.get(model)
+        if price is None:
+            async with self._lookup:
+                price = self._prices.get(model)
+                if price is None:
+                    price = await asyncio.to_thread(find_price, model, self._base_url)
+                    self._prices[model] = price
+        return price(usage)
+
+
+def find_price(model: str, base_url: str) -> Price:
+    """How to price calls of *model*: by the endpoint's provider, else by the model's name alone."""
+    # Imported here because it takes more than a second, which runs without prices need not pay.
+    from genai_prices import Usage as PricedUsage  # noqa: PLC0415
+    from genai_prices import calc_price  # noqa: PLC0415
+    from genai_prices.types import TieredPrices  # noqa: PLC0415
+
+    def probe(*, tokens_in: int = 0, cached: int = 0, tokens_out: int = 0) -> float:
+        found = model_price.calc_price(
+            PricedUsage(input_tokens=tokens_in, cache_read_tokens=cached, output_tokens=tokens_out)
+        )
+        return float(found["total_price"])
+
+    nothing = PricedUsage(input_tokens=0, output_tokens=0)
+    try:
+        model_price = calc_price(nothing, model, provider_api_url=base_url).model_price
+    except LookupError:
+        try:
+            model_price = calc_price(nothing, model).model_price
+        except LookupError:
+            return lambda usage: 0.0
+    if any(isinstance(price, TieredPrices) for price in vars(model_price).values()):
+        return lambda usage: probe(
+            tokens_in=usage.tokens_in, cached=usage.tokens_cached, tokens_out=usage.tokens_out
+        )
+    each_in = probe(tokens_in=PROBE) / PROBE
+    each_cached = probe(tokens_in=PROBE, cached=PROBE) / PROBE
+    each_out = probe(tokens_out=PROBE) / PROBE
+    return lambda usage: (
+        (usage.tokens_in - usage.tokens_cached) * each_in
+        + usage.tokens_cached * each_cached
+        + usage.tokens_out * each_out
+    )

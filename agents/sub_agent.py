@@ -1,0 +1,172 @@
+"""The sub-agent: a model with tools works on one sub-task until it has a result."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from agents.conversation import Conversation
+from agents.models.retry import PatientModel
+from agents.plain_json import dumps_text, text_or_json
+from agents.ports import Attempt, Done, GaveUp, ModelError, ModelReply, ModelRequest, ToolCall, Tools
+from agents.prompt_data import inline, results, system, user
+from agents.prompts import read_prompt
+from agents.tool_turn import NOT_RUN, Toolbox, same_call
+from agents.verdicts import gave_up, unfit
+from streams.core.commands import RunSubTask
+from streams.core.values import NO_USAGE, Json, Usage
+
+IDENTICAL_CALLS = 3
+"""This many identical calls are a loop: the third is not run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much a sub-agent may do in one attempt.
+
+    Attributes:
+        rounds: Turns in which the model may call tools; then it must answer.
+        turn_tokens: Output tokens of one turn.
+        task_tokens: Output tokens of all turns together.
+    """
+
+    rounds: int = 3
+    turn_tokens: int = 800
+    task_tokens: int = 4_000
+
+
+DEFAULT_BOUNDS = Bounds()
+
+
+class ToolUsingAgent:
+    """Works on a sub-task by a model and tools, or by one tool alone where the plan says so."""
+
+    def __init__(self, model: PatientModel, tools: Tools, *, bounds: Bounds = DEFAULT_BOUNDS) -> None:
+        self._model = model
+        self._tools = tools
+        self._bounds = bounds
+        self._system = system(read_prompt("sub_agent"))
+
+    async def run(self, command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
+        """Work on one sub-task."""
+        toolbox = Toolbox(self._tools, command.tools)
+        if command.tool is not None and not command.goal:
+            return await run_tool(command, command.tool, toolbox, attempt)
+        talk = Conversation((self._system, user(brief(command))))
+        return await Turns(self._model, self._bounds, command, toolbox, talk, attempt).to_the_end()
+
+
+class Turns:
+    """The turns of one attempt, and what they have cost."""
+
+    def __init__(
+        self,
+        model: PatientModel,
+        bounds: Bounds,
+        command: RunSubTask,
+        toolbox: Toolbox,
+        talk: Conversation,
+        attempt: Attempt,
+    ) -> None:
+        self._model = model
+        self._bounds = bounds
+        self._command = command
+        self._toolbox = toolbox
+        self._talk = talk
+        self._attempt = attempt
+        self._usage = NO_USAGE
+        self._asked: Counter[str] = Counter()
+        self._shortened = False
+
+    async def to_the_end(self) -> Done | GaveUp:
+        """Turn by turn until there is a result, or a reason why there will be none."""
+        for turn in range(self._bounds.rounds + 1):
+            room = min(self._bounds.turn_tokens, self._bounds.task_tokens - self._usage.tokens_out)
+            if room <= 0:
+                return self._give_up(
+                    "truncated", f"all {self._bounds.task_tokens} output tokens are used up", final=False
+                )
+            may_call = turn < self._bounds.rounds
+            try:
+                reply = await self._ask(room, may_call=may_call)
+            except ModelError as error:
+                return gave_up(error, self._usage)
+            self._usage += reply.usage
+            if poor := unfit(reply, room, self._usage):
+                return poor
+            calls = self._talk.take_turn(reply)
+            if not calls:
+                return Done(result=text_or_json(reply.text), usage=self._usage)
+            if not may_call:
+                break
+            if looping := self._loop(calls):
+                return self._give_up("loop_detected", looping, final=True)
+            await self._use_tools(calls)
+        return self._give_up(
+            "too_many_rounds",
+            f"the model still asked for tools after {self._bounds.rounds} rounds of them",
+            final=False,
+        )
+
+    async def _ask(self, room: int, *, may_call: bool) -> ModelReply:
+        while True:
+            request = ModelRequest(
+                messages=tuple(self._talk.messages),
+                tools=self._toolbox.specs if may_call else (),
+                max_tokens=room,
+                model=self._command.model,
+            )
+            try:
+                return await self._model.ask(request, self._attempt)
+            except ModelError as error:
+                if error.kind != "context_exceeded" or self._shortened or not self._talk.shorten():
+                    raise
+                self._shortened = True
+
+    async def _use_tools(self, calls: tuple[ToolCall, ...]) -> None:
+        replies = await self._toolbox.run_all([self._talk.journaled(call) for call in calls], self._attempt)
+        for call, reply in zip(calls, replies, strict=True):
+            self._talk.add_result(call, reply)
+        self._usage += Usage(tool_calls=sum(reply.error not in NOT_RUN for reply in replies))
+
+    def _loop(self, calls: tuple[ToolCall, ...]) -> str:
+        for call in calls:
+            same = same_call(call)
+            self._asked[same] += 1
+            if self._asked[same] >= IDENTICAL_CALLS:
+                return f"{IDENTICAL_CALLS} identical calls of {call.name}"
+        return ""
+
+    def _give_up(self, kind: str, reason: str, *, final: bool) -> GaveUp:
+        return GaveUp(kind=kind, reason=reason, final=final, usage=self._usage)
+
+
+async def run_tool(command: RunSubTask, tool: str, toolbox: Toolbox, attempt: Attempt) -> Done | GaveUp:
+    """Run the sub-task's own tool with its own arguments, without a model."""
+    arguments = {} if command.args is None else command.args
+    call = ToolCall(id="direct", name=tool, arguments=dumps_text(arguments))
+    reply = await toolbox.run(call, attempt)
+    usage = Usage(tool_calls=int(reply.error not in NOT_RUN))
+    if reply.error is None:
+        return Done(result=reply.output, usage=usage)
+    # What the plan got wrong stays wrong; a tool that may have changed the world is not asked twice.
+    final = reply.error in NOT_RUN or toolbox.once(tool)
+    reason = reply.output if isinstance(reply.output, str) else dumps_text(reply.output)
+    kind = "timeout" if reply.error == "timeout" else "tool_error"
+    return GaveUp(kind=kind, reason=f"{tool}: {reason}", final=final, usage=usage)
+
+
+def brief(command: RunSubTask) -> dict[str, Json]:
+    """What the model is told of its task: data only."""
+    told: dict[str, Json] = {"goal": command.goal, "kind": command.kind}
+    if command.input is not None:
+        told["input"] = share(inline(command.input), command.items)
+    if command.dep:
+        told["results"] = results(command.dep)
+    return told
+
+
+def share(value: Json, items: tuple[int, int] | None) -> Json:
+    """The sub-task's share of the goal's input; a share of a list is always a list."""
+    if items is None or not isinstance(value, list):
+        return value
+    first, last = items
+    return value[first : last + 1]

@@ -1,0 +1,1 @@
+"""Tools that sub-agents may use."""

@@ -1,0 +1,23 @@
+"""What a model's failure or finish means for the attempt."""
+
+from agents.ports import GaveUp, ModelError, ModelReply
+from streams.core.values import Usage
+
+
+def gave_up(error: ModelError, usage: Usage) -> GaveUp:
+    """The attempt ends with the error of its model call; *usage* is what it had cost until then."""
+    return GaveUp(kind=error.kind, reason=error.reason, final=not error.retry, usage=usage)
+
+
+def unfit(reply: ModelReply, max_tokens: int, usage: Usage) -> GaveUp | None:
+    """Why this reply is never taken as an answer, or None.
+
+    A reply that was cut off may miss anything, so it is no shorter answer but none.
+    """
+    if reply.finish_reason == "length":
+        reason = f"the reply of {reply.model} was cut off at {max_tokens} tokens"
+        return GaveUp(kind="truncated", reason=reason, final=False, usage=usage)
+    if reply.finish_reason == "content_filter":
+        reason = f"{reply.model} withheld its reply: content filter"
+        return GaveUp(kind="content_filter", reason=reason, final=True, usage=usage)
+    return None
