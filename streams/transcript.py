@@ -6,7 +6,6 @@ how it came to its result. ``run`` names the worker's life that wrote the record
 ``offset`` say where it stands; as with events the reader sets these two.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 

@@ -119,7 +119,8 @@ class Kinds(Generic[T]):
     """The kinds of records on one topic: reads and writes each of them."""
 
     def __init__(self, types: Iterable[type[T]], *, depth: int, placed: bool) -> None:
-        """
+        """Make the models of these kinds.
+
         Args:
             depth: Levels of nesting at most, as of :func:`parse`.
             placed: The kinds have ``at`` and ``offset``, to be set from where the record stands.
@@ -150,7 +151,9 @@ class Kinds(Generic[T]):
         if type(version) is not int or version != VERSION:
             if type(version) is not int or version < VERSION:
                 raise Unreadable("v: should be the version of the record's schema, 1")
-            raise Unreadable(f"v: version {version} is newer than {VERSION}, which this program reads; upgrade it")
+            raise Unreadable(
+                f"v: version {version} is newer than {VERSION}, which this program reads; upgrade it"
+            )
         return written
 
     def validate(self, written: dict[str, Json], record: Record) -> T:

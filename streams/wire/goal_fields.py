@@ -43,22 +43,26 @@ class _Fields(BaseModel):
 class LimitFields(_Fields):
     """How much the job may do at once and in all."""
 
-    max_subtasks: Annotated[int, Field(ge=1, le=100, description="Sub-tasks in the plan.")] = _LIMITS.max_subtasks
+    max_subtasks: Annotated[int, Field(ge=1, le=100, description="Sub-tasks in the plan.")] = (
+        _LIMITS.max_subtasks
+    )
     concurrency: Annotated[int, Field(ge=1, le=10_000, description="Sub-tasks running at once.")] = (
         _LIMITS.concurrency
     )
     timeout_s: Annotated[float, Field(gt=0, le=86_400, description="Seconds one attempt may run.")] = (
         _LIMITS.timeout_s
     )
-    max_attempts: Annotated[int, Field(ge=1, le=10, description="Attempts a sub-task has.")] = _LIMITS.max_attempts
+    max_attempts: Annotated[int, Field(ge=1, le=10, description="Attempts a sub-task has.")] = (
+        _LIMITS.max_attempts
+    )
 
 
 class JoinFields(_Fields):
     """When results make an answer."""
 
-    min_success_ratio: Annotated[Ratio, Field(description="Share that must succeed for a partial answer.")] = (
-        _JOIN.min_success_ratio
-    )
+    min_success_ratio: Annotated[
+        Ratio, Field(description="Share that must succeed for a partial answer.")
+    ] = _JOIN.min_success_ratio
     fail_fast_ratio: Annotated[Ratio, Field(description="Share of failures beyond which the job ends.")] = (
         _JOIN.fail_fast_ratio
     )
@@ -88,10 +92,12 @@ class GoalFields(_Fields):
         Field(max_length=128, description="Names of the tools that sub-agents may use."),
     ] = []
     model: Annotated[
-        str | None, Field(min_length=1, max_length=256, description="The model; the worker's own where not said.")
+        str | None,
+        Field(min_length=1, max_length=256, description="The model; the worker's own where not said."),
     ] = None
     deadline_s: Annotated[
-        float | None, Field(gt=0, le=31_536_000, description="Seconds until it is answered with what is there.")
+        float | None,
+        Field(gt=0, le=31_536_000, description="Seconds until it is answered with what is there."),
     ] = None
     budget: BudgetFields = BudgetFields()
     limits: LimitFields = LimitFields()
@@ -133,7 +139,11 @@ def _problem(problem: ErrorDetails) -> str:
             return f"`{field}` is missing"
         case "extra_forbidden":
             near = difflib.get_close_matches(place[-1].lower(), _MEANT, n=1)
-            hint = f"did you mean `{_MEANT[near[0]]}`?" if near else f"known are {', '.join(GoalFields.model_fields)}"
+            hint = (
+                f"did you mean `{_MEANT[near[0]]}`?"
+                if near
+                else f"known are {', '.join(GoalFields.model_fields)}"
+            )
             return f"`{field}` is unknown, {hint}"
         case "model_type":
             return f"`{field}`: should be a JSON object"

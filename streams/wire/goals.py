@@ -16,7 +16,7 @@ from streams.core.events import JobSubmitted
 from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
 from streams.core.values import Inline, JobId, Json
 from streams.log import Record
-from streams.wire import cloud_events
+from streams.wire import cloud_events, values
 from streams.wire.cloud_events import BadCloudEvent, CloudEvent
 from streams.wire.envelope import Unreadable, parse
 from streams.wire.goal_fields import DEFAULT_TENANT, NAME, BadFields, GoalFields, read_fields
@@ -25,8 +25,8 @@ from streams.wire.headers import read_headers, size_of
 HEADERS_BYTES: Final = 262_144
 """All headers of a goal together, at most: they stand in the event and on the answer."""
 
-DEPTH: Final = 100
-"""Levels of nesting of a goal; the records that its input goes into leave room for more."""
+DEPTH: Final = values.DEPTH
+"""Levels of nesting of a goal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,9 @@ def read_goal(record: Record, *, lanes: int) -> JobSubmitted | BadGoal:
         lanes: Partitions of the system, which the event carries.
     """
     if size_of(record.headers) > HEADERS_BYTES:
-        return BadGoal(reason=f"the headers have {size_of(record.headers)} bytes, at most {HEADERS_BYTES} are carried")
+        return BadGoal(
+            reason=f"the headers have {size_of(record.headers)} bytes, at most {HEADERS_BYTES} are carried"
+        )
     named: str | None = None
     written: Mapping[str, Json] = {}
     try:
@@ -105,7 +107,13 @@ def _object(value: "bytes | Json", content_type: str) -> Mapping[str, Json]:
     return value
 
 
-_JSON_NAMES: Final = {list: "a list", int: "a number", float: "a number", bool: "a boolean", type(None): "null"}
+_JSON_NAMES: Final = {
+    list: "a list",
+    int: "a number",
+    float: "a number",
+    bool: "a boolean",
+    type(None): "null",
+}
 
 
 def _read(data: bytes, content_type: str) -> Json:

@@ -1,0 +1,157 @@
+"""Intake: goals become jobs. What it cannot read is a dead letter, and nothing stops it."""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Final
+from zlib import crc32
+
+import structlog
+
+from streams import dead_letters
+from streams.claims import check_in
+from streams.core.events import GoalRejected, JobSubmitted
+from streams.core.goal import Source
+from streams.core.values import INLINE_BYTES, PLAN, Inline, JobId, Value
+from streams.delivery import Sender
+from streams.log import Delivery, Headers, Record, RecordRefused
+from streams.topics import DEAD_LETTERS, JOB_EVENTS, partition_of
+from streams.transcript import attempt_key
+from streams.wire.envelope import Unwritable
+from streams.wire.events import write_event
+from streams.wire.goals import BadGoal, read_goal
+from streams.wire.headers import read_headers
+from streams.wire.values import write_value
+
+IN_FLIGHT: Final = 256
+"""Goals of one partition that are read and not yet safe on the log, at most."""
+
+
+class Intake:
+    """Takes goals in. One serves all partitions of a process.
+
+    Args:
+        sender: Sends until the log has it; while the log is away, goals wait and none is dropped.
+        lanes: Partitions of the system.
+        run: The process's own name for its life.
+    """
+
+    def __init__(self, sender: Sender, *, lanes: int, run: str, in_flight: int = IN_FLIGHT) -> None:
+        self._sender, self._lanes, self._run, self._in_flight = sender, lanes, run, in_flight
+        self._log = structlog.get_logger().bind(part="intake")
+
+    async def agent(self, partition: int, deliveries: AsyncIterator[Delivery]) -> None:
+        """As :data:`streams.log.Agent`: the goals of one partition."""
+        await self.run(deliveries)
+
+    async def run(self, deliveries: AsyncIterator[Delivery]) -> None:
+        """Take in the goals of one partition until cancelled, then return.
+
+        Many are under way at once; they are acknowledged in order, each once its job (or its dead
+        letter) is on the log. What was not comes again to whoever has the partition next.
+        """
+        waiting: deque[tuple[Delivery, asyncio.Task[None]]] = deque()
+        slots = asyncio.Semaphore(self._in_flight)
+
+        def acknowledge(_: object) -> None:
+            while waiting and (task := waiting[0][1]).done():
+                if task.cancelled() or task.exception() is not None:
+                    return  # not done: it, and all behind it, is delivered again
+                waiting.popleft()[0].ack()
+                slots.release()
+
+        try:
+            async for delivery in deliveries:
+                await slots.acquire()
+                task = asyncio.create_task(self.take_in(delivery.record))
+                waiting.append((delivery, task))
+                task.add_done_callback(acknowledge)
+            await asyncio.gather(*(task for _, task in waiting))
+        except asyncio.CancelledError:
+            # The partition has moved, or the process ends. Faust would count the error as a crash
+            # of the agent, and end the worker after a few.
+            return
+        finally:
+            left = [task for _, task in waiting]
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+    async def take_in(self, record: Record) -> None:
+        """Bring one record to where it belongs; back once it is there. No record makes it raise."""
+        try:
+            goal = read_goal(record, lanes=self._lanes)
+            if isinstance(goal, BadGoal):
+                await self._refuse(record, goal.reason, goal.job)
+                return
+            try:
+                await self._send(await self._lightened(goal))
+            except (RecordRefused, Unwritable) as error:
+                await self._refuse(record, f"the goal does not fit on the log: {error}", goal.job)
+        except Exception as error:
+            # A fault of ours that this record brings to light, or topics that take nothing from us:
+            # it must not hold up the others, and is still on its topic.
+            self._log.exception("goal_broke_intake", **_where(record))
+            with contextlib.suppress(RecordRefused):
+                await self._bury(record, f"intake failed on it: {type(error).__name__}: {error}")
+
+    async def _lightened(self, event: JobSubmitted) -> JobSubmitted:
+        """The event with what is large in it checked in, on the job's partition."""
+        text = await self._light(event.job, event.goal.text)
+        given = None if event.goal.input is None else await self._light(event.job, event.goal.input)
+        return replace(event, goal=replace(event.goal, text=text, input=given))
+
+    async def _light(self, job: JobId, value: Value) -> Value:
+        if not isinstance(value, Inline):
+            return value
+        value_json = write_value(value.value)
+        if len(value_json) <= INLINE_BYTES:
+            return value
+        return await check_in(
+            self._sender,
+            value_json,
+            key=attempt_key(job, PLAN, 0),  # before the first attempt of the planning
+            partition=partition_of(job, self._lanes),
+            run=self._run,
+        )
+
+    async def _refuse(self, record: Record, reason: str, job: JobId | None) -> None:
+        """Bury the record, and tell whoever waits for the job's answer."""
+        await self._bury(record, reason, job)
+        if job is None:
+            return
+        source = Source(topic=record.topic, partition=record.partition, offset=record.offset)
+        rejected = GoalRejected(job=job, reason=reason, source=source, headers=read_headers(record.headers))
+        try:
+            await self._send(rejected)
+        except (RecordRefused, Unwritable) as error:
+            self._log.error("goal_rejected_without_headers", job=job, reason=str(error), **_where(record))
+            await self._send(replace(rejected, headers=()))
+
+    async def _bury(self, record: Record, reason: str, job: JobId | None = None) -> None:
+        self._log.warning("goal_refused", job=job, reason=reason, **_where(record))
+        try:
+            await self._send_dead_letter(dead_letters.write(record, reason))
+        except RecordRefused as error:
+            reason = f"{reason}; its value is left out: {error}"
+            await self._send_dead_letter(dead_letters.write_without_value(record, reason))
+
+    async def _send(self, event: JobSubmitted | GoalRejected) -> None:
+        await self._sender.deliver(
+            JOB_EVENTS,
+            write_event(event),
+            key=event.job.encode(),
+            partition=partition_of(event.job, self._lanes),
+        )
+
+    async def _send_dead_letter(self, letter: tuple[bytes, bytes | None, Headers]) -> None:
+        key, value, headers = letter
+        await self._sender.deliver(
+            DEAD_LETTERS, value, key=key, partition=crc32(key) % self._lanes, headers=headers
+        )
+
+
+def _where(record: Record) -> dict[str, object]:
+    return {"topic": record.topic, "partition": record.partition, "offset": record.offset}
