@@ -168,10 +168,8 @@ def _share_faults(proposed: Sequence[Proposal], items: int | None) -> list[str]:
     if faults or not items or not proposed:
         return faults
     if all(p.input is None for p in proposed):
-        return [
-            f"no sub-task sees any of the {items} items of the input: give sub-tasks an `input` of "
-            '"each" (one sub-task per item), [first, last] (items from 0, both included) or "all"'
-        ]
+        ways = '"each" (one sub-task per item), [first, last] (items from 0, both included) or "all"'
+        return [f"no sub-task sees any of the {items} items of the input: give sub-tasks an `input` of {ways}"]
     if any(p.input in ("all", "each") for p in proposed):
         return []
     missing = missing_items([p.input for p in proposed if isinstance(p.input, tuple)], items)

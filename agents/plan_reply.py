@@ -1,0 +1,262 @@
+"""Reads a planner's reply: leniently what surrounds the plan, strictly the plan itself.
+
+A reply is never repaired into another plan. What is cut off, broken, or says two things at once
+is refused, and the reasons go back to the planner: asking again is cheaper than running half of
+what was meant.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from agents.json_in_text import find_json
+from streams.core.admission import MAX_PLAN_BYTES, Proposal, Refused, Share, admit, bounded
+from streams.core.commands import MakePlan
+from streams.core.plan import Plan
+from streams.core.values import Json
+
+CUT_OFF: Final = "the reply was cut off at the token limit"
+NO_PLAN: Final = "no plan in the reply"
+
+MAX_CHARACTERS: Final = MAX_PLAN_BYTES
+"""A longer reply is not read: the work is linear, but it is done on the event loop."""
+
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "goal": ("goal", "prompt"),
+    "kind": ("kind", "type"),
+    "dep": ("dep", "deps", "depends_on"),
+}
+_WRAPPERS: Final = ("tasks", "subtasks")
+_WORK: Final = frozenset({"tool", *_NAMES["goal"]})
+_MARKS: Final = _WORK | {"id", *_NAMES["dep"]}
+_SHARES: Final = 'must be "all", "each" or [first, last]'
+
+
+class _Unreadable(ValueError):
+    """JSON that is well formed but has no one meaning; its text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """A value that may be the plan.
+
+    Attributes:
+        rank: How much it looks like one: 3 is all sub-tasks, 2 holds something like one, 1 has the
+            place for them, 0 is some list.
+        entries: Its entries, or what stands where they should be.
+    """
+
+    rank: int
+    entries: Json
+
+
+def read_plan(text: str, finish_reason: str, command: MakePlan) -> Plan | Refused:
+    """Read the one plan in a planner's reply and admit it.
+
+    Prose, fences, thoughts and other JSON around the plan do not matter. Two different plans are
+    none, since nothing says which one is meant.
+
+    Args:
+        text: The reply as the model wrote it.
+        finish_reason: Why the model ended; ``length`` is refused whatever the text holds.
+        command: What was asked for: it bounds the plan.
+    """
+    if finish_reason == "length":
+        return Refused(reasons=(CUT_OFF,))
+    if len(text) > MAX_CHARACTERS:
+        return Refused(reasons=(f"{NO_PLAN}: it has {len(text)} characters, at most {MAX_CHARACTERS}",))
+    found = find_json(text)
+    if found.cut:
+        return Refused(reasons=(f"{CUT_OFF}: its JSON has no end",))
+    candidates: list[_Candidate] = []
+    unreadable: list[str] = []
+    for part in found.values:
+        try:
+            candidate = _candidate(_DECODER.decode(part))
+        except _Unreadable as error:
+            unreadable.append(f"{NO_PLAN} that can be read: {error}")
+        else:
+            candidates += [candidate] if candidate and candidate not in candidates[-1:] else []
+    best = max((c.rank for c in candidates), default=-1)
+    plans = [c.entries for c in candidates if c.rank == best]
+    if best < 2 and (found.broken or unreadable):
+        broken = [f"{NO_PLAN} that can be read: its JSON breaks at {found.broken}"] if found.broken else []
+        return Refused(reasons=bounded(broken + unreadable))
+    if not plans:
+        return Refused(reasons=(f"{CUT_OFF}: {NO_PLAN}" if found.cut_early else NO_PLAN,))
+    if best >= 2 and any(plan != plans[0] for plan in plans[1:]):
+        return Refused(reasons=(f"{len(plans)} plans in the reply: send one",))
+    return _read(plans[-1], best, command)
+
+
+def _members(pairs: list[tuple[str, Json]]) -> Json:
+    value: dict[str, Json] = {}
+    for key, held in pairs:
+        if key in value:
+            raise _Unreadable(f"key {key[:40]!r} stands twice in an object")
+        value[key] = held
+    return value
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**64:  # the integers that orjson writes
+        raise _Unreadable(f"number {digits[:40]} is out of range")
+    return int(digits)
+
+
+def _fraction(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise _Unreadable(f"number {digits[:40]} is out of range")
+    return number
+
+
+# The standard library's, since orjson keeps the last of two equal keys and says nothing.
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_members, parse_int=_whole, parse_float=_fraction)
+
+
+def _candidate(value: Json) -> _Candidate | None:
+    """What *value* is as a plan: a list, or an object that holds one; None where it is neither."""
+    if isinstance(value, Mapping) and "plan" in value and not any(name in value for name in _WRAPPERS):
+        value = value["plan"]
+        if not isinstance(value, (Mapping, list)):
+            return None
+    if isinstance(value, Mapping):
+        held = [value[name] for name in _WRAPPERS if name in value]
+        if not held:
+            return None
+        if any(entries != held[0] for entries in held[1:]):
+            raise _Unreadable("tasks and subtasks stand in one object and differ")
+        return _Candidate(rank=max(1, _rank(held[0])), entries=held[0])
+    return _Candidate(rank=_rank(value), entries=value)
+
+
+def _rank(entries: Json) -> int:
+    if not isinstance(entries, list) or not entries:
+        return 0
+    if all(isinstance(e, Mapping) and "id" in e and _WORK & e.keys() for e in entries):
+        return 3
+    return 2 if any(isinstance(e, Mapping) and _MARKS & e.keys() for e in entries) else 0
+
+
+def _read(entries: Json, rank: int, command: MakePlan) -> Plan | Refused:
+    if not isinstance(entries, list):
+        return Refused(reasons=(f"the sub-tasks must be a list, are {_type(entries)}",))
+    proposals: list[Proposal] = []
+    reasons: list[str] = []
+    for place, entry in enumerate(entries, 1):
+        faults: list[str] = []
+        proposal = _proposal(entry, faults)
+        reasons += [f"sub-task {place}: {fault}" for fault in faults]
+        if proposal:
+            proposals.append(proposal)
+    if reasons:
+        return Refused(reasons=bounded([NO_PLAN, *reasons] if rank == 0 else reasons))
+    return admit(proposals, max_subtasks=command.max_subtasks, items=command.items)
+
+
+def _proposal(entry: Json, faults: list[str]) -> Proposal | None:
+    """One entry of a plan; adds to *faults* every field that is not what it must be."""
+    if not isinstance(entry, Mapping):
+        faults.append(f"must be an object, is {_type(entry)}")
+        return None
+    if "id" not in entry:
+        faults.append("id must be a string, is missing")
+    proposal = Proposal(
+        id=_text(entry, "id", faults) if "id" in entry else "",
+        goal=_text(entry, "goal", faults, optional=True),
+        kind=_text(entry, "kind", faults, optional=True) or "analyze",
+        dep=_dependencies(entry, faults),
+        model=_text(entry, "model", faults, optional=True) or None,
+        tool=_text(entry, "tool", faults, optional=True) or None,
+        args=_arguments(entry, faults),
+        input=_share(entry, faults),
+    )
+    return proposal if not faults else None
+
+
+def _field(entry: Mapping[str, Json], field: str, faults: list[str]) -> tuple[str, Json]:
+    """A field by whichever of its names the planner was taught, and that name."""
+    given = [name for name in _NAMES.get(field, (field,)) if entry.get(name) is not None]
+    if not given:
+        return field, None
+    if any(entry[name] != entry[given[0]] for name in given[1:]):
+        faults.append(f"{' and '.join(given)} are the same field and differ")
+    return given[0], entry[given[0]]
+
+
+def _text(entry: Mapping[str, Json], field: str, faults: list[str], *, optional: bool = False) -> str:
+    name, value = _field(entry, field, faults)
+    if isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            faults.append(f"{name} holds half a character (a lone surrogate)")
+        return value
+    if value is not None or not optional:
+        faults.append(f"{name} must be a string, is {_type(value)}")
+    return ""
+
+
+def _dependencies(entry: Mapping[str, Json], faults: list[str]) -> tuple[str, ...]:
+    name, value = _field(entry, "dep", faults)
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        faults.append(f"{name} must be a list of ids, is {_type(value)}")
+        return ()
+    ids = tuple(task for task in value if isinstance(task, str))
+    if len(ids) < len(value):
+        odd = next(task for task in value if not isinstance(task, str))
+        faults.append(f"{name} must be a list of ids, holds {_type(odd)}")
+    return ids
+
+
+def _arguments(entry: Mapping[str, Json], faults: list[str]) -> Json:
+    value = entry.get("args")
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        faults.append(f"args must be an object, is {_type(value)}")
+        return None
+    try:
+        orjson.dumps(value)
+    except TypeError as error:  # a lone surrogate, an integer of more than 64 bits
+        faults.append(f"args cannot be sent on: {error}")
+    return value
+
+
+def _share(entry: Mapping[str, Json], faults: list[str]) -> Share:
+    value = entry.get("input")
+    match value:
+        case None | "all" | "each":
+            return value
+        case [int(first), int(last)] if not isinstance(first, bool) and not isinstance(last, bool):
+            return first, last
+        case str():
+            faults.append(f"input {_SHARES}, is {value[:40]!r}")
+        case list():
+            held = ", ".join(_type(item) for item in value[:3]) + (", ..." if len(value) > 3 else "")
+            faults.append(f"input {_SHARES}, is a list of {held or 'nothing'}")
+        case _:
+            faults.append(f"input {_SHARES}, is {_type(value)}")
+    return None
+
+
+def _type(value: Json) -> str:
+    """A JSON type with its article, as a reason names it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case Sequence():
+            return "a list"
+        case _:
+            return "an object"
