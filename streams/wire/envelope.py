@@ -19,7 +19,7 @@ VERSION = 1
 _ORJSON_DEPTH = 254
 """Levels that orjson writes at most (its README); it reads 1,024."""
 
-_FROM_THE_RECORD = frozenset({"at", "offset"})
+FROM_THE_RECORD = frozenset({"at", "offset"})
 """Fields that are no part of the JSON: the reader sets them from where the record stands."""
 
 
@@ -105,7 +105,7 @@ def flat(value: object) -> dict[str, object]:
     cls = type(value)
     names = _NAMES.get(cls)
     if names is None:
-        names = _NAMES[cls] = tuple(f.name for f in fields(cls) if f.name not in _FROM_THE_RECORD)  # type: ignore[arg-type]
+        names = _NAMES[cls] = tuple(f.name for f in fields(cls) if f.name not in FROM_THE_RECORD)  # type: ignore[arg-type]
     written: dict[str, object] = {"v": VERSION, "type": cls.__name__}
     for name in names:
         written[name] = getattr(value, name)
