@@ -18,8 +18,6 @@ class Settings:
             it comes back within *session_timeout_s* without a rebalance. Empty: a dynamic member.
         session_timeout_s: Seconds of silence after which a worker's partitions move.
         heartbeat_s: Seconds between two heartbeats.
-        start_timeout_s: Seconds after which a released command that no lane has started counts
-            as lost; must be longer than any wait in a lane.
         overdue_grace_s: Seconds the orchestrator waits beyond an attempt's timeout for the
             lane's own word.
         drain_s: Seconds that running sub-agents get when a worker is told to stop.
@@ -39,7 +37,6 @@ class Settings:
     worker_name: str = ""
     session_timeout_s: float = 6.0
     heartbeat_s: float = 1.0
-    start_timeout_s: float = 900.0
     overdue_grace_s: float = 5.0
     drain_s: float = 10.0
     stall_s: float = 60.0

@@ -1,0 +1,94 @@
+"""The only place where the parts meet: a worker, with all its parts on one log."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from agents.crew import assemble
+from agents.ports import Crew
+from streams.delivery import Sender
+from streams.intake import Intake
+from streams.kafka.faust_agents import FaustAgents
+from streams.kafka.log import KafkaLog
+from streams.kafka.outage import watch_broker
+from streams.lanes import Lanes
+from streams.orchestrator import Orchestrator
+from streams.settings import Settings
+from streams.topics import GOALS, SUBTASKS
+
+STOP_S = 20.0
+"""Seconds that stopping may take beyond the lanes' drain."""
+
+
+class WorkerFailed(Exception):
+    """A part of the worker ended by itself; start the worker again."""
+
+
+def new_run() -> str:
+    """A name for this life of the process, new at every start."""
+    return secrets.token_hex(4)
+
+
+async def work(settings: Settings, *, stop: asyncio.Event, ready: Callable[[], None] = lambda: None) -> None:
+    """Run a worker until *stop* is set: intake, orchestrator and lanes of the partitions it is given.
+
+    Args:
+        ready: Called once the parts run.
+
+    Raises:
+        WorkerFailed: a part ended by itself, with the reason.
+        LogUnavailable: no broker could be reached at the start.
+    """
+    crew = await assemble(base_url=settings.base_url, api_key=settings.api_key, model=settings.model)
+    try:
+        async with KafkaLog(settings) as log:
+            await run_parts(settings, log, crew, stop=stop, ready=ready)
+    finally:
+        await crew.close()
+
+
+async def run_parts(
+    settings: Settings, log: KafkaLog, crew: Crew, *, stop: asyncio.Event, ready: Callable[[], None]
+) -> None:
+    """The parts, side by side, until *stop* is set or one of them ends."""
+    run = new_run()
+    logger = structlog.get_logger().bind(run=run)
+    orchestrator = Orchestrator(log, settings)
+    lanes = Lanes(log, settings, crew, run=run)
+    intake = Intake(Sender(log.producer), lanes=settings.lanes, run=run)
+    agents = FaustAgents(
+        settings, {GOALS: intake.agent, SUBTASKS: lanes.lane}
+    )
+    parts = {
+        asyncio.create_task(orchestrator.run(), name="orchestrator"),
+        asyncio.create_task(lanes.watch(), name="watchdog"),
+        asyncio.create_task(agents.run(), name="agents"),
+        asyncio.create_task(watch_broker(log), name="broker_watch"),
+    }
+    stopped = asyncio.create_task(stop.wait(), name="stop")
+    logger.info("worker_started", brokers=settings.brokers, prefix=settings.prefix, lanes=settings.lanes)
+    ready()
+    try:
+        done, _ = await asyncio.wait({*parts, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        for part in done - {stopped}:
+            raise WorkerFailed(f"{part.get_name()} ended: {part.exception()!r}") from part.exception()
+    finally:
+        stopped.cancel()
+        await within(settings.drain_s + 1, lanes.drain())
+        await within(STOP_S / 4, agents.commit())
+        await within(STOP_S, agents.stop())
+        for part in parts:
+            part.cancel()
+        await asyncio.wait(parts, timeout=STOP_S)
+        logger.info("worker_stopped")
+
+
+async def within(seconds: float, step: Awaitable[None]) -> None:
+    """A step of the way down: it must not keep the others from theirs."""
+    try:
+        async with asyncio.timeout(seconds):
+            await step
+    except Exception as error:  # the next step matters more than this one
+        structlog.get_logger().warning("stopping_hampered", error=repr(error))

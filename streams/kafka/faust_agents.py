@@ -1,0 +1,191 @@
+"""Stream agents on Faust, with what of Faust has to be changed to lose nothing.
+
+Five overrides, all of them in this module; docs/facts.md tells what was measured with and without
+them, and tests/streams/test_faust_overrides.py fails when an upgrade changes what they rely on:
+
+1. reads committed transactions only, and waits 50 ms for a fetch instead of 1,500;
+2. commits what was acknowledged before a rebalance forgets it;
+3. takes the highest acknowledged offset for the next to commit: agents acknowledge in order;
+4. has no gaps to step over: transactions leave some, and Faust's way of counting them stalls commits;
+5. makes the transport that uses these.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import faust
+from faust.transport.drivers import aiokafka as driver
+
+from streams.log import Agent, Record
+from streams.settings import Settings
+
+FETCH_WAIT_MS = 50
+"""Milliseconds a broker may wait before it answers a fetch that finds nothing. Idle it makes no
+difference, but one fetch is in flight a node, and a partition that was busy when it left must wait."""
+
+COMMIT_S = 0.5
+
+
+class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # Faust has no types
+    """Override 1: Faust has no settings for these two."""
+
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._isolation_level = "read_committed"
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS
+        return consumer
+
+
+class Consumer(driver.Consumer):  # type: ignore[misc]
+    """Overrides 2 to 4."""
+
+    def _new_consumer_thread(self) -> ConsumerThread:
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        await self.commit()
+        await super().on_partitions_revoked(revoked)
+
+    def _new_offset(self, tp: Any) -> int | None:
+        acked = self._acked.pop(tp, None)
+        self._acked_index.pop(tp, None)
+        return max(acked) + 1 if acked else None
+
+    async def _add_gap(self, tp: Any, offset_from: int, offset_to: int) -> None:
+        """None is kept."""
+
+
+class Transport(driver.Transport):  # type: ignore[misc]
+    Consumer = Consumer
+
+
+class App(faust.App):  # type: ignore[misc]
+    """Override 5."""
+
+    def _new_transport(self) -> Transport:
+        return Transport(self.conf.broker_consumer, self)
+
+
+class FaustDelivery:
+    """An event of a Faust stream as a :class:`streams.log.Delivery`."""
+
+    __slots__ = ("_app", "_event", "record")
+
+    def __init__(self, app: App, event: Any, topic: str) -> None:
+        message = event.message
+        self._app, self._event = app, event
+        self.record = Record(
+            topic,
+            message.partition,
+            message.offset,
+            int(message.timestamp * 1000),
+            message.key,
+            message.value,
+            headers_of(message.headers),
+        )
+
+    def ack(self) -> None:
+        """As :meth:`streams.log.Delivery.ack`."""
+        if self._event.message.generation_id == self._app.consumer_generation_id:
+            self._event.ack()
+
+
+def headers_of(headers: Any) -> tuple[tuple[str, bytes | None], ...]:
+    """Faust gives headers as a mapping, a list of pairs, or nothing."""
+    if not headers:
+        return ()
+    return tuple(headers.items()) if isinstance(headers, Mapping) else tuple(headers)
+
+
+class FaustAgents:
+    """The agents of one process: one Faust app, one consumer group, one actor a partition.
+
+    Args:
+        agents: By topic, without its prefix.
+    """
+
+    def __init__(self, settings: Settings, agents: Mapping[str, Agent]) -> None:
+        self._settings, self._agents = settings, agents
+        self._scratch = tempfile.TemporaryDirectory(prefix="anabranch-")
+        self._app = self._make_app()
+
+    def _make_app(self) -> App:
+        settings = self._settings
+        static = (
+            {"consumer_group_instance_id": f"{settings.worker_name}-agents"} if settings.worker_name else {}
+        )
+        app = App(
+            f"{settings.prefix}agents",
+            broker=[f"kafka://{server}" for server in settings.brokers.split(",")],
+            store="memory://",
+            datadir=self._scratch.name,  # Faust makes one, whether it is needed or not
+            web_enabled=False,
+            topic_disable_leader=True,
+            topic_allow_declare=False,
+            stream_wait_empty=False,
+            stream_buffer_maxsize=4096,
+            consumer_auto_offset_reset="earliest",
+            consumer_max_fetch_size=4 * 1024 * 1024,
+            broker_max_poll_records=500,
+            broker_commit_interval=COMMIT_S,
+            broker_max_poll_interval=86_400,
+            broker_session_timeout=settings.session_timeout_s,
+            broker_heartbeat_interval=settings.heartbeat_s,
+            broker_rebalance_timeout=30,
+            producer_acks=-1,
+            producer_request_timeout=30,
+            worker_redirect_stdouts=False,
+            **static,
+        )
+        for name, agent in self._agents.items():
+            topic = app.topic(
+                f"{settings.prefix}{name}",
+                key_type=bytes,
+                key_serializer="raw",
+                value_type=bytes,
+                value_serializer="raw",
+            )
+            app.agent(topic, name=f"{settings.prefix}{name}", isolated_partitions=True)(
+                self._actor(app, name, agent)
+            )
+        return app
+
+    @staticmethod
+    def _actor(app: App, topic: str, agent: Agent) -> Any:
+        async def actor(stream: Any) -> None:
+            events = stream.noack().events()
+            try:
+                first = await anext(events)
+
+                async def deliveries() -> AsyncIterator[FaustDelivery]:
+                    yield FaustDelivery(app, first, topic)
+                    async for event in events:
+                        yield FaustDelivery(app, event, topic)
+
+                await agent(first.message.partition, deliveries())
+            except (asyncio.CancelledError, StopAsyncIteration):
+                pass  # the partition is revoked; Faust takes a cancelled wait for a crash, and two end the worker
+
+        return actor
+
+    async def run(self) -> None:
+        """Run the agents until :meth:`stop`.
+
+        Raises:
+            Exception: whatever ended Faust.
+        """
+        await self._app.start()
+        await self._app.wait_until_stopped()
+        if self._app.crashed and self._app.crash_reason is not None:
+            raise self._app.crash_reason
+
+    async def commit(self) -> None:
+        """Commit what is acknowledged."""
+        await self._app.consumer.commit()
+
+    async def stop(self) -> None:
+        """Leave the group and stop."""
+        await self._app.stop()
+        self._scratch.cleanup()
