@@ -2,22 +2,26 @@
 
 import asyncio
 import logging
+from typing import Protocol
 
 import structlog
 
 ASK_S = 2.0
 """Seconds that a broker has to take a connection."""
 EVERY_S = 1.0
+AGAIN_S = 60.0
+"""Seconds in which a warning of the same kind is shown once."""
+QUIET = ("aiokafka", "faust", "mode")
 log = structlog.get_logger()
 
 
 class Outage(logging.Handler):
     """Watches for outages of the brokers, for one process.
 
-    aiokafka warns at every retry, thousands of times a minute (10,000 lines in 58 s were counted).
-    So its warnings come here instead of into the log: each asks whether a broker still takes
-    connections. While none does, warnings are counted only; else they pass, once per kind and
-    outage-free minute.
+    aiokafka and Faust warn at every retry, thousands of times a minute (10,000 lines in 58 s were
+    counted). While :meth:`watch` is on, their warnings come here instead of into the log: each
+    asks whether a broker still takes connections. While none does they are only counted; else they
+    pass, those without a traceback once per kind in :data:`AGAIN_S` seconds.
     """
 
     def __init__(self, brokers: str) -> None:
@@ -27,19 +31,25 @@ class Outage(logging.Handler):
         self._away = False
         self._kept_back = 0
         self._seen: dict[str, float] = {}
-        self._logger = logging.getLogger("aiokafka")
         self._loop = asyncio.get_running_loop()
 
     def watch(self) -> None:
-        """Take aiokafka's warnings from here on."""
-        self._logger.addHandler(self)
-        self._logger.setLevel(logging.WARNING)
-        self._logger.propagate = False
+        """Take the clients' warnings from here on."""
+        for name in QUIET:
+            logger = logging.getLogger(name)
+            logger.addHandler(self)
+            logger.setLevel(logging.WARNING)  # their debug records cost 10 % of a worker's CPU
+            logger.propagate = False
 
-    async def close(self) -> None:
-        """Leave them alone again."""
-        self._logger.removeHandler(self)
-        self._logger.propagate = not self._logger.handlers
+    def unwatch(self) -> None:
+        """Leave the warnings alone again."""
+        for name in QUIET:
+            logger = logging.getLogger(name)
+            logger.removeHandler(self)
+            logger.propagate = not logger.handlers
+
+    async def end(self) -> None:
+        """Ask no more."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait([self._asking])
@@ -51,16 +61,19 @@ class Outage(logging.Handler):
             self._asking.add_done_callback(self._asked)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a warning of aiokafka."""
-        if asyncio._get_running_loop() is not self._loop:
-            return
+        """Take a warning, from whatever thread (Faust's consumer has its own)."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._take, record)
+
+    def _take(self, record: logging.LogRecord) -> None:
         self.suspect(record.getMessage())
+        now, kind = self._loop.time(), f"{record.name} {record.msg}"
         if self._away:
             self._kept_back += 1
-            return
-        now = self._loop.time()
-        if now - self._seen.get(str(record.msg), -60.0) >= 60.0:
-            self._seen[str(record.msg)] = now
+        elif record.exc_info:
+            log.error("kafka_client", says=record.getMessage(), source=record.name, exc_info=record.exc_info)
+        elif now - self._seen.get(kind, -AGAIN_S) >= AGAIN_S:
+            self._seen[kind] = now
             log.warning("kafka_client", says=record.getMessage(), source=record.name)
 
     def _asked(self, task: asyncio.Task[None]) -> None:
@@ -78,7 +91,9 @@ class Outage(logging.Handler):
         if self._away:
             self._away = False
             seconds = round(self._loop.time() - began, 1)
-            log.warning("kafka_back", brokers=self._brokers, away_s=seconds, warnings_kept_back=self._kept_back)
+            log.warning(
+                "kafka_back", brokers=self._brokers, away_s=seconds, warnings_kept_back=self._kept_back
+            )
             self._kept_back = 0
 
     async def _reachable(self) -> bool:
@@ -92,3 +107,19 @@ class Outage(logging.Handler):
             writer.close()
             return True
         return False
+
+
+class Watched(Protocol):
+    """A log whose outages can be told."""
+
+    @property
+    def outage(self) -> Outage: ...
+
+
+async def watch_broker(watched: Watched) -> None:
+    """Tell of outages in place of the clients' own warnings, until cancelled."""
+    watched.outage.watch()
+    try:
+        await asyncio.get_running_loop().create_future()
+    finally:
+        watched.outage.unwatch()

@@ -1,0 +1,86 @@
+"""The log on Kafka, through aiokafka."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from streams.kafka.claims import Ownership
+from streams.kafka.outage import Outage
+from streams.kafka.producers import KafkaProducer, KafkaTransactions, start_producer
+from streams.kafka.reading import read
+from streams.log import LogUnavailable, Owner, Record
+from streams.settings import Settings
+
+FIND_S = 30.0
+"""Seconds to go on trying when no broker answers at the start."""
+AGAIN_S = 0.5
+
+
+class KafkaLog:
+    """Implements ``streams.log.Log``; to be made inside the running loop and entered before use.
+
+    Topics, groups and identities get the settings' prefix here.
+
+    Attributes:
+        outage: Finds out whether the brokers are away; ``streams.kafka.outage.watch_broker`` makes
+            it speak for the clients' warnings, too.
+
+    Raises:
+        LogUnavailable: on entering, when no broker was found in :data:`FIND_S` seconds.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.outage = Outage(settings.brokers)
+        self._producer: KafkaProducer | None = None
+
+    async def __aenter__(self) -> "KafkaLog":
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + FIND_S
+        while self._producer is None:
+            try:
+                self._producer = KafkaProducer(self._settings, await start_producer(self._settings))
+            except LogUnavailable as error:
+                if loop.time() > deadline:
+                    raise LogUnavailable(
+                        f"no Kafka broker at {self._settings.brokers} in {FIND_S} s ({error}); "
+                        "is it running, and is the address right?"
+                    ) from error
+                await asyncio.sleep(AGAIN_S)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.outage.end()
+        if self._producer is not None:
+            await self._producer.close()
+
+    @property
+    def producer(self) -> KafkaProducer:
+        """The plain producer."""
+        if self._producer is None:
+            raise RuntimeError("the log is not entered: use `async with KafkaLog(settings) as log`")
+        return self._producer
+
+    @asynccontextmanager
+    async def transactions(self, identity: str) -> AsyncIterator[KafkaTransactions]:
+        """A producer under this transactional identity; entering it fences the older one.
+
+        Raises:
+            LogUnavailable: the brokers gave no identity in time.
+        """
+        name = self._settings.prefix + identity
+        transactions = KafkaTransactions(self._settings, name, await start_producer(self._settings, name))
+        try:
+            yield transactions
+        finally:
+            await transactions.close()
+
+    def read(
+        self, topic: str, partition: int, *, offset: int | None = None, since: int | None = None
+    ) -> AsyncIterator[Sequence[Record]]:
+        """Committed records up to the end that the partition has now."""
+        return read(self._settings, topic, partition, offset, since)
+
+    async def own(self, topic: str, group: str, owner: Owner) -> None:
+        """Run *owner* for every partition that this process is given, until cancelled."""
+        await Ownership(self._settings, topic, group, owner, self.outage.suspect).run()

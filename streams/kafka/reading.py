@@ -1,0 +1,87 @@
+"""Reading a partition to its end, outside any group."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.errors import KafkaError
+
+from streams.kafka.errors import in_our_words
+from streams.log import LogUnavailable, Record
+from streams.settings import Settings
+
+PROGRESS_S = 30.0
+"""Seconds without a record, a marker or an answer after which reading fails."""
+FETCH_WAIT_MS = 50
+"""Longest wait of a fetch on the broker. It is woken by data, but a consumer has one fetch under way
+per broker, and a partition that was left out of it has to wait for it."""
+
+
+def make_consumer(settings: Settings, **group: object) -> AIOKafkaConsumer:
+    """A consumer of committed records; without *group* options it belongs to no group."""
+    return AIOKafkaConsumer(
+        bootstrap_servers=settings.brokers.split(","),
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=FETCH_WAIT_MS,
+        request_timeout_ms=int(PROGRESS_S * 1000),
+        **group,
+    )
+
+
+def records(topic: str, fetched: "Iterable[ConsumerRecord[bytes | None, bytes | None]]") -> list[Record]:
+    """What aiokafka fetched, under the topic's name without prefix."""
+    return [
+        Record(topic, each.partition, each.offset, each.timestamp, each.key, each.value, tuple(each.headers))
+        for each in fetched
+    ]
+
+
+async def read(
+    settings: Settings, topic: str, partition: int, offset: int | None, since: int | None
+) -> AsyncIterator[Sequence[Record]]:
+    """Committed records of one partition, up to the end that it had at the start.
+
+    Raises:
+        LogUnavailable: the brokers gave nothing for :data:`PROGRESS_S` seconds.
+    """
+    place = TopicPartition(settings.prefix + topic, partition)
+    what = f"reading {place.topic}-{partition} at {settings.brokers}"
+    consumer = make_consumer(settings)
+    try:
+        async with asyncio.timeout(PROGRESS_S) as deadline:
+            await consumer.start()
+            consumer.assign([place])
+            end = (await consumer.end_offsets([place]))[place]
+            position = await _begin(consumer, place, offset, since, end)
+            if position < end:
+                consumer.seek(place, position)
+            while position < end:
+                fetched = (await consumer.getmany(place, timeout_ms=1000)).get(place, [])
+                after = await consumer.position(place)
+                if after != position:
+                    position = after
+                    deadline.reschedule(asyncio.get_running_loop().time() + PROGRESS_S)
+                below = [each for each in fetched if each.offset < end]
+                if below:
+                    deadline.reschedule(None)  # the caller's time is not ours
+                    yield records(topic, below)
+                    deadline.reschedule(asyncio.get_running_loop().time() + PROGRESS_S)
+    except TimeoutError as error:
+        raise LogUnavailable(f"{what}: no progress in {PROGRESS_S} s") from error
+    except KafkaError as error:
+        raise in_our_words(error, what) from error
+    finally:
+        await consumer.stop()
+
+
+async def _begin(
+    consumer: AIOKafkaConsumer, place: TopicPartition, offset: int | None, since: int | None, end: int
+) -> int:
+    if offset is not None:
+        return offset
+    if since is None:
+        return int((await consumer.beginning_offsets([place]))[place])
+    found = (await consumer.offsets_for_times({place: since}))[place]
+    return end if found is None else int(found.offset)
