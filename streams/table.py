@@ -9,10 +9,20 @@ from collections.abc import Iterator
 from typing import Self
 
 from streams.core.admission import dependants
-from streams.core.states import Finished, Job, New, Node, Open, Ready, SubTaskState
-from streams.core.states import Failed, Released, Running, Skipped, Succeeded
+from streams.core.moves import OUT
+from streams.core.states import (
+    Failed,
+    Finished,
+    Job,
+    New,
+    Node,
+    Open,
+    Ready,
+    Skipped,
+    SubTaskState,
+    Succeeded,
+)
 from streams.core.values import NO_USAGE, JobId, TaskId, Usage
-from streams.core.job import PLAN_NODE
 from streams.log import Log, Record
 from streams.topics import JOBS
 from streams.wire.rows import (
@@ -176,7 +186,7 @@ def rebuild(goal: GoalRow, usage: Usage, rows: dict[TaskId, SubTaskRow]) -> Open
         nodes=nodes,
         states=states,
         ready=tuple(task for task, state in states.items() if isinstance(state, Ready)),
-        outstanding=sum(isinstance(state, Released | Running) for state in states.values()),
+        outstanding=sum(isinstance(state, OUT) for state in states.values()),
         succeeded=count(Succeeded),
         failed=count(Failed),
         skipped=count(Skipped),

@@ -3,7 +3,19 @@
 from streams.core.commands import Answer, Effect, Outcome, TaskReport
 from streams.core.events import Event
 from streams.core.results import ended, joined
-from streams.core.states import Finished, Open, SubTaskState, Succeeded
+from streams.core.states import (
+    Backoff,
+    Failed,
+    Finished,
+    Open,
+    Ready,
+    Released,
+    Running,
+    Skipped,
+    SubTaskState,
+    Succeeded,
+    Waiting,
+)
 from streams.core.values import ANSWER, Value
 
 
@@ -50,7 +62,18 @@ def finish(
 def report(task: str, state: SubTaskState) -> TaskReport:
     """A sub-task's line of the answer."""
     outcome, reason = ended(state)
-    return TaskReport(task=task, outcome=outcome, attempts=getattr(state, "attempt", 0), reason=reason)
+    return TaskReport(task=task, outcome=outcome, attempts=begun(state), reason=reason)
+
+
+def begun(state: SubTaskState) -> int:
+    """Attempts that a lane began, or should have."""
+    match state:
+        case Waiting() | Skipped():
+            return 0
+        case Ready(attempt=following) | Backoff(attempt=following) | Released(attempt=following):
+            return following - 1
+        case Running(attempt=attempt) | Succeeded(attempt=attempt) | Failed(attempt=attempt):
+            return attempt
 
 
 def over_budget(job: Open) -> str:
@@ -63,4 +86,3 @@ def over_budget(job: Open) -> str:
     if budget.usd is not None and usage.usd >= budget.usd:
         return f"the budget of {budget.usd:g} US dollars is spent ({usage.usd:.6f} used)"
     return ""
-

@@ -1,11 +1,11 @@
 """The life of a job: one event after another, folded. Pure, so that a replay sees the same."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
 from streams.core.admission import dependants, problems
 from streams.core.commands import Answer, Bury, Effect
+from streams.core.due import deadline
 from streams.core.ending import finish, over_budget
 from streams.core.events import (
     AttemptOverdue,
@@ -21,7 +21,9 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
-from streams.core.plan import Plan, SubTask
+from streams.core.goal import Source
+from streams.core.moves import fail_for_good, put, spend, succeed
+from streams.core.plan import Plan
 from streams.core.states import (
     Backoff,
     Failed,
@@ -33,7 +35,6 @@ from streams.core.states import (
     Ready,
     Released,
     Running,
-    Skipped,
     SubTaskState,
     Succeeded,
     Waiting,
@@ -41,8 +42,6 @@ from streams.core.states import (
 from streams.core.values import ANSWER, PLAN, TaskId
 
 Folded = tuple[Job, tuple[Effect, ...]]
-
-PLAN_NODE = Node(task=SubTask(id=PLAN, goal="", kind=PLAN), ordinal=0)
 
 
 def fold(job: Job, event: Event) -> Folded:
@@ -74,34 +73,40 @@ def absorb(job: Job, event: Event) -> Folded:
     """
     try:
         return fold(job, event)
-    except Exception as error:  # whatever it is, it must not stop the partition
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must not stop the partition
         reason = f"{type(event).__name__} could not be folded: {type(error).__name__}: {error}"
         after, effects = fold(job, JobBroken(job=event.job, reason=reason, at=event.at, offset=event.offset))
         return after, (*effects, Bury(reason=reason))
 
 
 def submit(job: Job, event: JobSubmitted) -> Folded:
+    """Open the job; the same goal again changes nothing, and another one under its id is buried."""
     match job:
         case New():
             states: dict[TaskId, SubTaskState] = {PLAN: Ready()}
             return Open(submitted=event, nodes={}, states=states, ready=(PLAN,)), ()
         case Open():
-            known = job.submitted.goal.digest
+            known, first = job.submitted.goal.digest, f"which stands at {place(job.submitted.source)}"
         case Finished():
-            known = job.digest
+            known, first = job.digest, f"which ended at offset {job.offset} of this job's events"
         case _:
             assert_never(job)
     if known == event.goal.digest:
         return job, ()  # a redelivered goal is the same job
-    source = event.source
     reason = (
-        f"job {event.job} exists with another goal; the goal at {source.topic}[{source.partition}]"
-        f"@{source.offset} needs an id of its own"
+        f"job {event.job} exists with another goal, {first}; the goal at {place(event.source)} "
+        "needs an id of its own"
     )
-    return job, (Bury(reason=reason, source=source),)
+    return job, (Bury(reason=reason, source=event.source),)
+
+
+def place(source: Source) -> str:
+    """A record's place, for a person."""
+    return f"{source.topic}[{source.partition}]@{source.offset}"
 
 
 def reject(job: Job, event: GoalRejected) -> Folded:
+    """Answer a goal that cannot be accepted, unless its id has a job."""
     if not isinstance(job, New):
         return job, ()
     tenant, _, own = event.job.partition("/")
@@ -121,25 +126,32 @@ def reject(job: Job, event: GoalRejected) -> Folded:
 
 
 def pass_deadline(job: Job, event: DeadlinePassed) -> Folded:
-    if not isinstance(job, Open) or (limit := job.submitted.goal.deadline_s) is None:
+    """End a job under way with what is there."""
+    if not isinstance(job, Open) or (end_at := deadline(job)) is None:
         return job, ()
-    if event.at < job.submitted.at + limit * 1000:
+    if event.at < end_at:
         return job, ()  # sent by a clock ahead of the broker's; it comes again
+    limit = job.submitted.goal.deadline_s
     return finish(job, event, rule="deadline", reason=f"the deadline of {limit:g} s passed")
 
 
 def break_job(job: Job, event: JobBroken) -> Folded:
+    """End a job under way, since one of its events could not be handled."""
     if not isinstance(job, Open):
         return job, ()
     return finish(job, event, rule="broken", reason=event.reason, failed=True)
 
 
 def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
-    """Apply an event of one sub-task; events of other attempts than the present one change nothing."""
+    """Apply an event of one sub-task; events of other attempts than the present one change nothing.
+
+    Ready and Released are told apart nowhere here: a replay, which folds the same events without
+    pacing, must see the same life. So an overdue start is not rechecked against its release.
+    """
     match event, state:
-        case SubTaskStarted(attempt=attempt, run=run), (
-            Ready(attempt=now) | Released(attempt=now)
-        ) if attempt == now:
+        case SubTaskStarted(attempt=attempt, run=run), (Ready(attempt=now) | Released(attempt=now)) if (
+            attempt == now
+        ):
             return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at)}), ()
         case SubTaskStarted(attempt=attempt, run=run), Running(attempt=now, run=before) if attempt == now:
             if run == before:
@@ -148,11 +160,9 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
         case (
             (Planned() | SubTaskSucceeded() | SubTaskFailed()),
             Ready(attempt=now) | Released(attempt=now) | Running(attempt=now),
-        ) if event.attempt == now:
-            return end(replace(job, usage=job.usage + event.usage), event)
-        case AttemptOverdue(attempt=attempt), (
-            Ready(attempt=now) | Released(attempt=now)
-        ) if attempt == now:
+        ) if event.attempt == now and (event.task == PLAN or not isinstance(event, Planned)):
+            return end(spend(job, event.usage), event)
+        case AttemptOverdue(attempt=attempt), (Ready(attempt=now) | Released(attempt=now)) if attempt == now:
             seconds = job.submitted.goal.limits.start_timeout_s
             return fail(job, event, "not_started", f"no lane started it within {seconds:g} s", event.retry_in)
         case AttemptOverdue(attempt=attempt), Running(attempt=now, since=since) if attempt == now:
@@ -185,8 +195,6 @@ def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed) -> Folded:
 
 def take_plan(job: Open, event: Planned, plan: Plan) -> Folded:
     """Open the plan's sub-tasks; a plan that breaks the rules fails the job with the reasons."""
-    if event.task != PLAN:
-        return job, ()
     if wrong := problems(plan, max_subtasks=job.submitted.goal.limits.max_subtasks):
         return finish(job, event, rule="planning", reason="; ".join(wrong), failed=True)
     waiting_on_me = dependants(plan)
@@ -195,61 +203,10 @@ def take_plan(job: Open, event: Planned, plan: Plan) -> Folded:
         for place, task in enumerate(plan, 1)
     }
     states: dict[TaskId, SubTaskState] = {
-        task.id: Waiting(missing=len(task.dep)) if task.dep else Ready() for task in plan
+        task.id: Waiting(missing=len(set(task.dep))) if task.dep else Ready() for task in plan
     }
     ready = tuple(task.id for task in plan if not task.dep)
     return settle(replace(job, nodes=nodes, states=states, ready=ready, outstanding=0), event)
-
-
-def put(job: Open, changes: Mapping[TaskId, SubTaskState]) -> Open:
-    """The job with some sub-tasks in another state, its counters kept in step."""
-    states = dict(job.states)
-    ready, outstanding = job.ready, job.outstanding
-    succeeded, failed, skipped = job.succeeded, job.failed, job.skipped
-    if any(isinstance(states.get(task), Ready) for task in changes):
-        ready = tuple(task for task in ready if task not in changes)
-    for task, state in changes.items():
-        outstanding += is_out(state) - is_out(states.get(task))
-        states[task] = state
-        match state:
-            case Ready():
-                ready = (*ready, task)
-            case Succeeded() if task in job.nodes:
-                succeeded += 1
-            case Failed() if task in job.nodes:
-                failed += 1
-            case Skipped():
-                skipped += 1
-            case _:
-                pass
-    return Open(
-        submitted=job.submitted,
-        nodes=job.nodes,
-        states=states,
-        ready=ready,
-        outstanding=outstanding,
-        succeeded=succeeded,
-        failed=failed,
-        skipped=skipped,
-        usage=job.usage,
-    )
-
-
-def is_out(state: SubTaskState | None) -> bool:
-    """Whether the sub-task is released and unfinished."""
-    return isinstance(state, Released | Running)
-
-
-def succeed(job: Open, task: TaskId, state: Succeeded) -> Open:
-    """The sub-task has its result: its dependants miss one less, and those that miss none are ready."""
-    changes: dict[TaskId, SubTaskState] = {task: state}
-    node = job.nodes.get(task)
-    for name in node.dependants if node else ():
-        waiting = job.states[name]
-        if isinstance(waiting, Waiting):
-            missing = waiting.missing - 1
-            changes[name] = Waiting(missing=missing) if missing else Ready()
-    return put(job, changes)
 
 
 def fail(
@@ -268,19 +225,6 @@ def fail(
     return settle(
         fail_for_good(job, event.task, Failed(attempt=event.attempt, kind=kind, reason=reason)), event
     )
-
-
-def fail_for_good(job: Open, task: TaskId, state: Failed) -> Open:
-    """The sub-task failed, and whatever needs it, directly or not, will never run."""
-    changes: dict[TaskId, SubTaskState] = {task: state}
-    skipped = Skipped(reason=f"skipped: {task} failed")
-    behind = list(job.nodes[task].dependants)
-    while behind:
-        name = behind.pop()
-        if name not in changes and isinstance(job.states[name], Waiting):
-            changes[name] = skipped
-            behind.extend(job.nodes[name].dependants)
-    return put(job, changes)
 
 
 def settle(job: Open, event: Event) -> Folded:

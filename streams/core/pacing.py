@@ -39,14 +39,14 @@ class Pacing:
             at: Broker time, milliseconds since 1970.
         """
         released: dict[JobId, tuple[Open, tuple[Command, ...]]] = {}
-        while self._turns and (credits := self._window - self._outstanding) > 0:
+        while self._turns and (left := self._window - self._outstanding) > 0:
             name = self._turns.take()
             self._queued.discard(name)
             before, given = released.get(name, (job_of(name), ()))
             if not isinstance(before, Open) or (free := places(before)) <= 0:
                 continue
             # One at a time while others wait, all at once while none does.
-            count = min(free, max(1, credits // (len(self._turns) + 1)))
+            count = min(free, max(1, left // (len(self._turns) + 1)))
             after, commands = release(before, count, at)
             self._outstanding += len(commands)
             released[name] = after, (*given, *commands)

@@ -38,7 +38,7 @@ def command(job: Open, task: TaskId) -> Command:
     """
     state = job.states[task]
     if not isinstance(state, Ready):
-        raise ValueError(f"{job.submitted.job}/{task} is {type(state).__name__}, not Ready")
+        raise ValueError(f"{job.submitted.job}/{task} is {type(state).__name__}, not Ready")  # noqa: TRY004 - a wrong state, not a wrong type
     submitted = job.submitted
     goal = submitted.goal
     seconds = goal.limits.timeout_s
