@@ -115,8 +115,8 @@ class Partition:
             self._pacing.touch(New(), job)
             self._timers.arm(New(), job)
         self._log.info("partition_owned", position=self._table.position, finished=self._table.finished)
-        if self._table.position is not None:
-            self._claim.seek(self._table.position)
+        # Without a row of ours the log is folded from its beginning, whatever the group committed.
+        self._claim.seek(self._table.position or 0)
         limit, burying = self._settings.batch, False
         if suspect is not None and suspect[0] == self.began:
             limit, burying = suspect[1], suspect[1] == 1
