@@ -57,7 +57,7 @@ def topics(settings: Settings, *, replication: int = 1) -> tuple[Topic, ...]:
         replication: Replicas of each partition. With 3 or more, a write counts once two have it,
             so that one broker may be lost; with 1 or 2 it could not go on without each of them.
     """
-    in_sync = "2" if replication >= 3 else "1"
+    in_sync = "1" if replication <= 2 else "2"  # noqa: PLR2004 - explained above
 
     def topic(name: str, **config: str | int) -> Topic:
         shared = {

@@ -69,10 +69,8 @@ async def start(directory: Path = HOME, *, data: Path | None = None, port: int =
     """
     kafka = await install(directory)
     if data is not None:
-        return Broker(node=await start_node(kafka, data.absolute(), port=port), kept=True)
-    room = directory.absolute() / "brokers"
-    await asyncio.to_thread(_sweep, room)
-    place = Path(tempfile.mkdtemp(dir=room))
+        return Broker(node=await start_node(kafka, data, port=port), kept=True)
+    place = await asyncio.to_thread(_room, directory / "brokers")
     try:
         return Broker(node=await start_node(kafka, place, port=port), kept=False)
     except BaseException:
@@ -80,9 +78,10 @@ async def start(directory: Path = HOME, *, data: Path | None = None, port: int =
         raise
 
 
-def _sweep(room: Path) -> None:
-    """Remove what brokers left behind whose process was killed."""
-    room.mkdir(parents=True, exist_ok=True)
-    for place in room.iterdir():
+def _room(brokers: Path) -> Path:
+    """A new directory for a broker's data; those of killed processes' brokers are removed."""
+    brokers.mkdir(parents=True, exist_ok=True)
+    for place in brokers.iterdir():
         if lock_file(place).exists() and not lockfile.is_held(lock_file(place)):
             shutil.rmtree(place, ignore_errors=True)
+    return Path(tempfile.mkdtemp(dir=brokers))

@@ -32,7 +32,6 @@ async def install(directory: Path) -> Kafka:
     place = directory.absolute() / "kafka" / lock.version
     class_path = tuple(place / "jars" / jar.filename for jar in lock.jars)
     kafka = Kafka(java=java, jars=class_path, directory=place)
-    place.mkdir(parents=True, exist_ok=True)
     async with lockfile.held(place / "install.lock", timeout_s=_TIMEOUT_S):
         missing = await asyncio.to_thread(jars.missing, lock.jars, place / "jars")
         if missing:

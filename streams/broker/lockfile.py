@@ -21,6 +21,7 @@ def take(path: Path) -> int | None:
 
     A child process that inherits the descriptor holds the lock too, until all have closed it.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -124,40 +124,55 @@ async def start_node(
     Raises:
         BrokerFailed: it did not start; the message holds the end of its log.
     """
-    data.mkdir(parents=True, exist_ok=True)
-    lock = lockfile.take(lock_file(data))
-    if lock is None:
-        raise BrokerFailed(f"A broker already runs on {data} ({_known(data)}): stop it first.")
+    data = data.absolute()
+    log = data / "broker.log"
+    lock = _lock(data)
     try:
-        state_file(data).unlink(missing_ok=True)
         port = _free(port)
-        (data / "tmp").mkdir(exist_ok=True)
-        config = data / "server.properties"
-        logs = data / "logs"
-        config.write_text(
-            _CONFIG.format(host=HOST, port=port, controller=_free(0, but=port), logs=logs), encoding="utf-8"
-        )
-        log = data / "broker.log"
-        log.write_bytes(b"")
+        config = _write(data, port)
         async with asyncio.timeout(START_TIMEOUT_S):
-            if not (logs / "meta.properties").exists():
+            if not _is_formatted(data):
                 arguments = ["format", "--ignore-formatted", "-t", _CLUSTER_ID, "-c", str(config)]
                 command = kafka.command("kafka.tools.StorageTool", *arguments, temporary=data / "tmp")
                 await _format(_spawn(command, log, attached=True, inherit=lock), log)
             command = kafka.command("kafka.Kafka", str(config), temporary=data / "tmp", record=record)
             process = _spawn(command, log, attached=attached, inherit=lock)
+            node = Node(data=data, port=port, process=process)
             try:
                 state_file(data).write_text(json.dumps({"pid": process.pid, "port": port}), encoding="utf-8")
                 await _ready(process, port, log)
             except BaseException:
-                await _kill(process)
-                state_file(data).unlink(missing_ok=True)
+                await node.kill()
                 raise
     except TimeoutError:
         raise BrokerFailed(f"Kafka was not ready after {START_TIMEOUT_S:.0f} s.{_tail(log)}") from None
     finally:
         os.close(lock)
-    return Node(data=data, port=port, process=process)
+    return node
+
+
+def _lock(data: Path) -> int:
+    """Have *data* for ourselves; Kafka inherits the lock and holds it while it lives."""
+    lock = lockfile.take(lock_file(data))
+    if lock is None:
+        raise BrokerFailed(f"A broker already runs on {data} ({_known(data)}): stop it first.")
+    state_file(data).unlink(missing_ok=True)
+    return lock
+
+
+def _write(data: Path, port: int) -> Path:
+    """The configuration file."""
+    (data / "tmp").mkdir(exist_ok=True)
+    (data / "broker.log").write_bytes(b"")
+    controller = _free(0, but=port)
+    config = data / "server.properties"
+    text = _CONFIG.format(host=HOST, port=port, controller=controller, logs=data / "logs")
+    config.write_text(text, encoding="utf-8")
+    return config
+
+
+def _is_formatted(data: Path) -> bool:
+    return (data / "logs" / "meta.properties").exists()
 
 
 def _known(data: Path) -> str:
