@@ -12,7 +12,10 @@ from typing import Final
 MAX_DEPTH: Final = 100
 """Levels of nesting in one value; orjson writes at most 254."""
 
-_OPENING = re.compile(r"[\[{]|</?think(?:ing)?>")
+# A bracket with what may follow it in JSON, so that most brackets of prose and code are passed over at once.
+_OPENING = re.compile(
+    r"""\[(?=[ \t\r\n]*+(?:[\[\]{"0-9tfn-]|\Z))|\{(?=[ \t\r\n]*+(?:["}]|\Z))|</?think(?:ing)?>"""
+)
 _THOUGHT_END = re.compile(r"</think(?:ing)?>")
 _UNQUOTED = r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+'  # a string but for its last quote
 _TOKEN = re.compile(
@@ -112,8 +115,8 @@ class _Reading:
         opened: list[int] = []
         wanted = "value"
         while token := _TOKEN.match(text, self.place):
-            mark, string = token[1], token[2]
-            following = _following(wanted, mark, string is not None, text[opened[-1]] if opened else "")
+            mark = "string" if token[2] else token[1]
+            following = _following(wanted, mark, text[opened[-1]] if opened else "")
             if following is None or (mark in ("[", "{") and len(opened) == MAX_DEPTH):
                 break
             self.place = token.end()
@@ -134,9 +137,10 @@ class _Reading:
         self.depth = len(opened)
 
 
-def _following(wanted: str, mark: str | None, string: bool, container: str) -> str | None:
+def _following(wanted: str, mark: str | None, container: str) -> str | None:
     """What is wanted after a token, or None where the token is not what is *wanted*.
 
+    *mark* is the token where it is a bracket, colon or comma, ``string``, or None for the rest.
     *wanted* is ``value``, ``first value`` (or the list's end), ``key``, ``first key`` (or the
     object's end), ``colon``, or ``comma`` (or the container's end).
     """
@@ -145,11 +149,11 @@ def _following(wanted: str, mark: str | None, string: bool, container: str) -> s
             return "first value"
         if mark == "{":
             return "first key"
-        if mark is None or (mark == "]" and wanted == "first value"):
+        if mark in (None, "string") or (mark == "]" and wanted == "first value"):
             return "comma"
         return None
     if wanted in ("key", "first key"):
-        if string:
+        if mark == "string":
             return "colon"
         return "comma" if mark == "}" and wanted == "first key" else None
     if wanted == "colon":

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 
 import orjson
@@ -40,17 +41,24 @@ class _Unreadable(ValueError):
     """JSON that is well formed but has no one meaning; its text says why."""
 
 
+class _Rank(IntEnum):
+    """How much a value looks like a plan. The one that looks most like one counts."""
+
+    LIST = 0
+    HOLDS_A_LIST = 1
+    SOME_SUB_TASKS = 2
+    SUB_TASKS = 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
     """A value that may be the plan.
 
     Attributes:
-        rank: How much it looks like one: 3 is all sub-tasks, 2 holds something like one, 1 has the
-            place for them, 0 is some list.
         entries: Its entries, or what stands where they should be.
     """
 
-    rank: int
+    rank: _Rank
     entries: Json
 
 
@@ -81,14 +89,14 @@ def read_plan(text: str, finish_reason: str, command: MakePlan) -> Plan | Refuse
             unreadable.append(f"{NO_PLAN} that can be read: {error}")
         else:
             candidates += [candidate] if candidate and candidate not in candidates[-1:] else []
-    best = max((c.rank for c in candidates), default=-1)
+    best = max((c.rank for c in candidates), default=_Rank.LIST)
     plans = [c.entries for c in candidates if c.rank == best]
-    if best < 2 and (found.broken or unreadable):
+    if best < _Rank.SOME_SUB_TASKS and (found.broken or unreadable):
         broken = [f"{NO_PLAN} that can be read: its JSON breaks at {found.broken}"] if found.broken else []
         return Refused(reasons=bounded(broken + unreadable))
     if not plans:
         return Refused(reasons=(f"{CUT_OFF}: {NO_PLAN}" if found.cut_early else NO_PLAN,))
-    if best >= 2 and any(plan != plans[0] for plan in plans[1:]):
+    if best >= _Rank.SOME_SUB_TASKS and any(plan != plans[0] for plan in plans[1:]):
         return Refused(reasons=(f"{len(plans)} plans in the reply: send one",))
     return _read(plans[-1], best, command)
 
@@ -103,7 +111,8 @@ def _members(pairs: list[tuple[str, Json]]) -> Json:
 
 
 def _whole(digits: str) -> int:
-    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**64:  # the integers that orjson writes
+    in_range = len(digits) <= len(str(-(2**64))) and -(2**63) <= int(digits) < 2**64
+    if not in_range:  # of the integers that orjson writes
         raise _Unreadable(f"number {digits[:40]} is out of range")
     return int(digits)
 
@@ -131,19 +140,20 @@ def _candidate(value: Json) -> _Candidate | None:
             return None
         if any(entries != held[0] for entries in held[1:]):
             raise _Unreadable("tasks and subtasks stand in one object and differ")
-        return _Candidate(rank=max(1, _rank(held[0])), entries=held[0])
+        return _Candidate(rank=max(_Rank.HOLDS_A_LIST, _rank(held[0])), entries=held[0])
     return _Candidate(rank=_rank(value), entries=value)
 
 
-def _rank(entries: Json) -> int:
+def _rank(entries: Json) -> _Rank:
     if not isinstance(entries, list) or not entries:
-        return 0
+        return _Rank.LIST
     if all(isinstance(e, Mapping) and "id" in e and _WORK & e.keys() for e in entries):
-        return 3
-    return 2 if any(isinstance(e, Mapping) and _MARKS & e.keys() for e in entries) else 0
+        return _Rank.SUB_TASKS
+    some = any(isinstance(e, Mapping) and _MARKS & e.keys() for e in entries)
+    return _Rank.SOME_SUB_TASKS if some else _Rank.LIST
 
 
-def _read(entries: Json, rank: int, command: MakePlan) -> Plan | Refused:
+def _read(entries: Json, rank: _Rank, command: MakePlan) -> Plan | Refused:
     if not isinstance(entries, list):
         return Refused(reasons=(f"the sub-tasks must be a list, are {_type(entries)}",))
     proposals: list[Proposal] = []
@@ -155,7 +165,7 @@ def _read(entries: Json, rank: int, command: MakePlan) -> Plan | Refused:
         if proposal:
             proposals.append(proposal)
     if reasons:
-        return Refused(reasons=bounded([NO_PLAN, *reasons] if rank == 0 else reasons))
+        return Refused(reasons=bounded([NO_PLAN, *reasons] if rank == _Rank.LIST else reasons))
     return admit(proposals, max_subtasks=command.max_subtasks, items=command.items)
 
 
@@ -238,8 +248,8 @@ def _share(entry: Mapping[str, Json], faults: list[str]) -> Share:
         case str():
             faults.append(f"input {_SHARES}, is {value[:40]!r}")
         case list():
-            held = ", ".join(_type(item) for item in value[:3]) + (", ..." if len(value) > 3 else "")
-            faults.append(f"input {_SHARES}, is a list of {held or 'nothing'}")
+            held = ", ".join(_type(item) for item in value[:2])
+            faults.append(f"input {_SHARES}, is a list of {len(value)}: {held or 'nothing'}")
         case _:
             faults.append(f"input {_SHARES}, is {_type(value)}")
     return None

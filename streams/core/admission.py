@@ -6,6 +6,7 @@ reordered into another plan. Work is linear in the entries, their dependencies a
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -77,7 +78,7 @@ def admit(proposed: Sequence[Proposal], *, max_subtasks: int, items: int | None)
     size = _size(plan)
     if size > MAX_PLAN_BYTES:
         reasons.append(
-            f"the plan has {size} bytes with every `each` expanded, at most {MAX_PLAN_BYTES}: shorten its goals"
+            f"the plan has {size} bytes once expanded, at most {MAX_PLAN_BYTES}: shorten its goals"
         )
     return Refused(reasons=bounded(reasons)) if reasons else plan
 
@@ -148,16 +149,14 @@ def _faults(entries: Sequence[Proposal | SubTask], max_subtasks: int) -> list[st
 
 def _id_faults(entries: Sequence[Proposal | SubTask]) -> list[str]:
     reasons: list[str] = []
-    seen: dict[TaskId, int] = {}
-    for entry in entries:
-        count = seen[entry.id] = seen.get(entry.id, 0) + 1
-        if count == 2:
-            reasons.append(f"duplicate id {show(entry.id)}")
-        elif count == 1 and entry.id in _RESERVED:
-            reasons.append(f"id {entry.id} is reserved")
-        elif count == 1 and not _ID.fullmatch(entry.id):
+    for task, count in Counter(entry.id for entry in entries).items():
+        if count > 1:
+            reasons.append(f"duplicate id {show(task)}")
+        if task in _RESERVED:
+            reasons.append(f"id {task} is reserved")
+        elif not _ID.fullmatch(task):
             reasons.append(
-                f"id {show(entry.id)} must have 1 to {ID_CHARACTERS} letters (a-z, A-Z), digits or . _ ~ -"
+                f"id {show(task)} must have 1 to {ID_CHARACTERS} letters (a-z, A-Z), digits or . _ ~ -"
             )
     return reasons
 
@@ -169,7 +168,9 @@ def _share_faults(proposed: Sequence[Proposal], items: int | None) -> list[str]:
         return faults
     if all(p.input is None for p in proposed):
         ways = '"each" (one sub-task per item), [first, last] (items from 0, both included) or "all"'
-        return [f"no sub-task sees any of the {items} items of the input: give sub-tasks an `input` of {ways}"]
+        return [
+            f"no sub-task sees any of the {items} items of the input: give sub-tasks an `input` of {ways}"
+        ]
     if any(p.input in ("all", "each") for p in proposed):
         return []
     missing = missing_items([p.input for p in proposed if isinstance(p.input, tuple)], items)
