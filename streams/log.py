@@ -36,6 +36,10 @@ class LogUnavailable(Exception):
     """The log did not take or give a record in time; trying again later may help."""
 
 
+class NoSuchTopic(LogUnavailable):
+    """The log has no such topic; ``anabranch topics create`` makes it."""
+
+
 class RecordRefused(Exception):
     """The log will never take this record: too large, or not allowed."""
 
@@ -113,6 +117,27 @@ class Log(Protocol):
     ) -> AsyncIterator[Sequence[Record]]:
         """Records from *offset* (or from the first at or after *since*, milliseconds since 1970,
         or from the beginning) up to the end that the partition had at the start."""
+
+    def follow(
+        self, topic: str, partitions: Sequence[int], *, since: int | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Record]]]:
+        """Records of these partitions as they come, each batch from one partition, until it is left.
+
+        They begin at the first record at or after *since* (milliseconds since 1970; 0 is the
+        beginning), or where the partitions end now. Once it is entered the place is fixed, so
+        whatever is sent from then on is seen. While the log is away it waits.
+
+        Raises:
+            LogUnavailable: the place to begin could not be found in time.
+        """
+
+    async def partitions(self, topic: str) -> int:
+        """How many partitions *topic* has.
+
+        Raises:
+            LogUnavailable: the log does not say in time.
+            NoSuchTopic: there is no such topic.
+        """
 
     async def own(self, topic: str, group: str, owner: Owner) -> None:
         """Run *owner* for every partition of *topic* that this process is given, until cancelled.

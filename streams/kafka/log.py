@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from streams.kafka import following
 from streams.kafka.claims import Ownership
 from streams.kafka.outage import Outage
 from streams.kafka.producers import KafkaProducer, KafkaTransactions, start_producer
@@ -80,6 +81,16 @@ class KafkaLog:
     ) -> AsyncIterator[Sequence[Record]]:
         """Committed records up to the end that the partition has now."""
         return read(self._settings, topic, partition, offset, since)
+
+    def follow(
+        self, topic: str, partitions: Sequence[int], *, since: int | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Record]]]:
+        """Committed records of these partitions as they come."""
+        return following.follow(self._settings, topic, partitions, since)
+
+    async def partitions(self, topic: str) -> int:
+        """How many partitions *topic* has."""
+        return await following.partitions(self._settings, topic)
 
     async def own(self, topic: str, group: str, owner: Owner) -> None:
         """Run *owner* for every partition that this process is given, until cancelled."""

@@ -75,6 +75,10 @@ class MemoryCluster:
             raise RecordRefused(f"{topic} has no partition {number}: it has {len(partitions)}")
         return partitions[number]
 
+    def width(self, topic: str) -> int:
+        """How many partitions *topic* has; 0 where there is none."""
+        return len(self._partitions.get(topic, ()))
+
     def group(self, name: str, topic: str, *, sticky: bool) -> Group:
         """The consumer group *name* on *topic*, made when it is first asked for."""
         key = (name, topic)

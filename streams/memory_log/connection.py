@@ -6,9 +6,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from streams.log import Agent, Owner, Record, Transactions
+from streams.log import Agent, NoSuchTopic, Owner, Record, Transactions
 from streams.memory_log.agents import Streams
 from streams.memory_log.claims import Ownership
+from streams.memory_log.following import follow
 from streams.memory_log.membership import Membership
 from streams.memory_log.process import Process
 from streams.memory_log.producers import MemoryProducer, open_transactions
@@ -90,7 +91,7 @@ class MemoryLog:
         position, end = await self._reach.call(
             "read",
             f"read {topic}-{partition}",
-            lambda: (offset if offset is not None else 0 if since is None else source.at(since), source.end),
+            lambda: (offset if offset is not None else 0 if since is None else source.at(since), source.stable),
         )
         while position < end:
             await self._reach.there()
@@ -99,6 +100,19 @@ class MemoryLog:
                 yield records
             elif position < end:
                 await source.change()
+
+    def follow(
+        self, topic: str, partitions: Sequence[int], *, since: int | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Record]]]:
+        """Records of these partitions as they come."""
+        return follow(self._reach, [self._cluster.partition(topic, each) for each in partitions], since)
+
+    async def partitions(self, topic: str) -> int:
+        """How many partitions *topic* has."""
+        count = await self._reach.call("read", f"ask for {topic}", lambda: self._cluster.width(topic))
+        if not count:
+            raise NoSuchTopic(f"there is no topic {topic}")
+        return count
 
     async def own(self, topic: str, group: str, owner: Owner) -> None:
         """Run *owner* for every partition that this process is given, until cancelled."""

@@ -1,6 +1,7 @@
 """One partition of a topic as the broker keeps it."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from streams.log import Headers, Record
@@ -92,13 +93,16 @@ class Partition:
 
     async def change(self) -> None:
         """Wait until there may be more to see, or :meth:`wake`."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        await any_change([self])
+
+    def await_change(self, waiter: "asyncio.Future[None]") -> None:
+        """Let *waiter* be done when there may be more to see."""
         self._waiting.append(waiter)
-        try:
-            await waiter
-        finally:
-            if waiter in self._waiting:
-                self._waiting.remove(waiter)
+
+    def forget(self, waiter: "asyncio.Future[None]") -> None:
+        """Nobody waits for *waiter* any more."""
+        if waiter in self._waiting:
+            self._waiting.remove(waiter)
 
     def wake(self) -> None:
         """Make every waiting reader look again."""
@@ -106,3 +110,15 @@ class Partition:
         for waiter in waiting:
             if not waiter.done():
                 waiter.set_result(None)
+
+
+async def any_change(partitions: Sequence[Partition]) -> None:
+    """Wait until there may be more to see on one of them."""
+    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    for partition in partitions:
+        partition.await_change(waiter)
+    try:
+        await waiter
+    finally:
+        for partition in partitions:
+            partition.forget(waiter)
