@@ -45,7 +45,7 @@ class Conversation:
         )
 
     def journaled(self, call: ToolCall) -> ToolCall:
-        """The call under an id that is unique in the whole attempt: some models count from 0 again each turn."""
+        """The call under an id unique in the whole attempt: some models count from 0 again each turn."""
         name, again = call.id, 1
         while name in self._seen:
             again += 1
@@ -59,7 +59,7 @@ class Conversation:
         self.messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
 
     def shorten(self) -> bool:
-        """Cut the older half of the tool results hard, for a full context. False where nothing got shorter."""
+        """Cut the older half of the tool results hard, for a full context. False: nothing got shorter."""
         places = [place for place, message in enumerate(self.messages) if message["role"] == "tool"]
         shortened = False
         for place in places[: (len(places) + 1) // 2]:

@@ -20,7 +20,8 @@ async def assemble(*, base_url: str, api_key: str, model: str) -> Crew:
         model: The model to use where goal and plan name none.
     """
     tools = await asyncio.to_thread(shipped_tools)
-    client = ChatClient(base_url=base_url, api_key=api_key, model=model)
+    # In threads, because reading prompts and the system's certificates blocks.
+    client = await asyncio.to_thread(ChatClient, base_url=base_url, api_key=api_key, model=model)
     patient = PatientModel(client)
     return Crew(
         planner=await asyncio.to_thread(ModelPlanner, patient, tools),

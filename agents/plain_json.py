@@ -66,7 +66,7 @@ def plain(value: object) -> Json:
 
 
 def text_or_json(text: str) -> Json:
-    """What a model's final words mean: the JSON they are (an object or a list, maybe fenced), else the text."""
+    """What a model's final words are: JSON (an object or a list, maybe fenced), else text."""
     stripped = text.strip()
     fenced = FENCED.match(stripped)
     inner = fenced.group(1).strip() if fenced else stripped

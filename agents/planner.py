@@ -16,7 +16,7 @@ PLAN_TOKENS = 4_096
 """Output tokens of the planner's reply; twice as many when the first was cut off."""
 
 INPUT_BYTES = 16_384
-"""Bytes of JSON of the goal's input that the planner sees: to divide work it needs the shape, not the whole."""
+"""Bytes of JSON of the goal's input that the planner sees: dividing work needs its shape, not all of it."""
 
 
 class ModelPlanner:
@@ -82,7 +82,7 @@ class ModelPlanner:
 
 
 def shown_input(value: Json, limit: int) -> tuple[Json, str]:
-    """What the planner sees of the goal's input, and the note that says so; an empty note where it sees all."""
+    """What the planner sees of the goal's input, and a note of what it does not see, if any."""
     encoded = dumps(value)
     if len(encoded) <= limit:
         return value, ""
@@ -96,7 +96,7 @@ def shown_input(value: Json, limit: int) -> tuple[Json, str]:
             shown.append(item)
         if shown:
             return shown, (
-                f"only the first {len(shown)} of {len(value)} items are shown; the sub-tasks get all of them, "
+                f"only the first {len(shown)} of {len(value)} items are shown; the sub-tasks get all, "
                 f"so the shares must cover items 0 to {len(value) - 1}"
             )
     return head_and_tail(encoded, limit), (

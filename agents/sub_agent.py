@@ -51,7 +51,15 @@ class ToolUsingAgent:
         if command.tool is not None and not command.goal:
             return await run_tool(command, command.tool, toolbox, attempt)
         talk = Conversation((self._system, user(brief(command))))
-        return await Turns(self._model, self._bounds, command, toolbox, talk, attempt).to_the_end()
+        turns = Turns(
+            model=self._model,
+            bounds=self._bounds,
+            command=command,
+            toolbox=toolbox,
+            talk=talk,
+            attempt=attempt,
+        )
+        return await turns.to_the_end()
 
 
 class Turns:
@@ -59,6 +67,7 @@ class Turns:
 
     def __init__(
         self,
+        *,
         model: PatientModel,
         bounds: Bounds,
         command: RunSubTask,

@@ -14,7 +14,7 @@ ANSWER_TOKENS = 8_192
 """Output tokens of the answer."""
 
 RESULTS_BYTES = 262_144
-"""Bytes of JSON of all results in the prompt, about 65,000 tokens: a quarter of the context of current models."""
+"""Bytes of JSON of all results in the prompt: 65,000 tokens, a quarter of a context of 262,144."""
 
 
 class ModelSynthesiser:

@@ -27,7 +27,7 @@ class Toolbox:
         self._allowed = {spec.name: spec for spec in self.specs}
 
     async def run_all(self, calls: Sequence[ToolCall], attempt: Attempt) -> list[ToolReply]:
-        """The replies in the order of the calls. All of them go through the attempt, so that each is recorded."""
+        """The replies in the order of the calls. All go through the attempt, so that each is recorded."""
         if len(calls) == 1:
             return [await self.run(calls[0], attempt)]
         slots = asyncio.Semaphore(SIDE_BY_SIDE)
@@ -78,14 +78,14 @@ class Toolbox:
 async def refuse(call: ToolCall, error: str, output: Json, attempt: Attempt) -> ToolReply:
     """Answer a call without running a tool; the attempt records it like any other."""
 
-    async def answer(timeout_s: float) -> ToolReply:
+    async def answer(_: float) -> ToolReply:
         return ToolReply(output=output, error=error)
 
     return await attempt.tool(call, answer)
 
 
 def not_json(spec: ToolSpec, why: str) -> Json:
-    """What the model is told of arguments that cannot be read: the error, and what is wanted."""
+    """What the model is told of arguments that cannot be read: why, and what is wanted."""
     return {
         "message": f"the arguments of {spec.name} cannot be read: {why}",
         "parameters": dict(spec.parameters),
@@ -93,7 +93,7 @@ def not_json(spec: ToolSpec, why: str) -> Json:
 
 
 def same_call(call: ToolCall) -> str:
-    """Equal for calls that ask for the same: the tool and its arguments, however they are spaced or ordered."""
+    """Equal for calls of one tool with the same arguments, however they are spaced and ordered."""
     try:
         arguments = orjson.dumps(orjson.loads(call.arguments or "{}"), option=orjson.OPT_SORT_KEYS).decode()
     except ValueError:

@@ -43,6 +43,9 @@ class ChatClient:
     Attributes:
         base_url: The endpoint; empty means OpenAI's own.
         model: The model used where a request names none.
+
+    Raises:
+        ValueError: the URL holds a user or a password.
     """
 
     def __init__(self, *, base_url: str, api_key: str, model: str) -> None:
@@ -112,7 +115,7 @@ class ChatClient:
             choice = completion["choices"][0]
             message = clean_message(choice["message"])
             finish_reason = choice["finish_reason"]
-        except (KeyError, IndexError, TypeError, ValueError) as broken:
+        except (KeyError, IndexError, TypeError, AttributeError) as broken:
             raise self._malformed(f"no whole choice in it ({type(broken).__name__}: {broken})") from None
         if not isinstance(finish_reason, str):
             raise self._malformed("no finish_reason, so it may be cut off")
@@ -176,7 +179,7 @@ def clean_message(message: Mapping[str, Json]) -> dict[str, Json]:
     """An assistant message as it came, without the empty fields that no endpoint takes back.
 
     Raises:
-        TypeError, KeyError, ValueError: it is no message, or a tool call in it is broken.
+        TypeError, KeyError, AttributeError: it is no message, or a tool call in it is broken.
     """
     kept: dict[str, Json] = {
         name: value for name, value in message.items() if value is not None and value != []
@@ -187,12 +190,12 @@ def clean_message(message: Mapping[str, Json]) -> dict[str, Json]:
     for call in calls:
         function = call["function"]
         if not isinstance(function["name"], str) or not isinstance(function["arguments"], str):
-            raise ValueError("a tool call without name or arguments")
+            raise TypeError("a tool call without name or arguments")
     return kept
 
 
 def read_usage(usage: object, *, sent: int, received: int) -> Usage:
-    """What the provider says a call cost; an estimate from the bytes *sent* and *received* where it says nothing."""
+    """What the provider says a call cost, else an estimate from the bytes *sent* and *received*."""
     if isinstance(usage, dict):
         tokens_in, tokens_out = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if isinstance(tokens_in, int) and isinstance(tokens_out, int):

@@ -28,6 +28,7 @@ CONTEXT = re.compile(
 )
 FILTERED = re.compile(r"content.?(filter|policy)|high risk|moderation", re.IGNORECASE)
 OVERLOADED = re.compile(r"overload|at capacity", re.IGNORECASE)
+BAD_KEY = re.compile(r"authentication|invalid_api_key", re.IGNORECASE)
 RATE_LIMITED = re.compile(r"rate.?limit", re.IGNORECASE)
 
 WAIT_IN_TEXT = re.compile(
@@ -39,6 +40,9 @@ WAIT_IN_TEXT = re.compile(
 
 MAX_QUOTED = 300
 """Characters of a provider's own words that go into a reason."""
+
+SERVER_ERRORS = 500
+"""From this status on a web page is a gateway's error page, not the wrong address."""
 
 # kind -> whether the same call may succeed later
 RETRY = {
@@ -57,11 +61,48 @@ RETRY = {
 }
 
 
+ANY = re.compile("")
+
+RULES: tuple[tuple[str, frozenset[int], re.Pattern[str], re.Pattern[str]], ...] = (
+    # kind, statuses, what the type says, what type or words say; the first that fits counts
+    ("quota", frozenset({402}), ANY, ANY),
+    ("quota", frozenset({200, 403, 429}), QUOTA, ANY),
+    ("quota", frozenset({403}), ANY, QUOTA),
+    ("content_filter", frozenset({200, 400, 403, 422}), ANY, FILTERED),
+    ("bad_key", frozenset({200, 400, 401, 403}), BAD_KEY, ANY),
+    ("bad_key", frozenset({401, 403}), ANY, ANY),
+    ("context_exceeded", frozenset({200, 400, 413, 422}), ANY, CONTEXT),
+    ("overloaded", frozenset({200, 429, 500, 503}), ANY, OVERLOADED),
+    ("rate_limited", frozenset({200}), RATE_LIMITED, ANY),
+    ("bad_request", frozenset({200}), re.compile("invalid_request"), ANY),
+)
+
+BY_STATUS = {
+    200: "server_error",
+    404: "misconfigured",
+    405: "misconfigured",
+    408: "timeout",
+    409: "server_error",
+    413: "context_exceeded",
+    425: "server_error",
+    429: "rate_limited",
+    504: "timeout",
+    529: "overloaded",
+}
+BY_CLASS = {3: "misconfigured", 4: "bad_request", 5: "server_error"}
+
+
 class Endpoint:
-    """Where calls go, for the words of an error; it knows the key only to keep it out of them."""
+    """Where calls go, for the words of an error; it knows the key only to keep it out of them.
+
+    Raises:
+        ValueError: the URL holds a user or a password, which errors would show.
+    """
 
     def __init__(self, base_url: str, api_key: str) -> None:
-        self.url = str(httpx2.URL(base_url).copy_with(username=None, password=None, query=None))
+        if httpx2.URL(base_url).userinfo:
+            raise ValueError(f"{URL_VARIABLE} holds a user or a password; the key goes into {KEY_VARIABLE}")
+        self.url = base_url
         self._api_key = api_key
 
     def error(self, kind: str, reason: str, *, wait_s: float | None = None) -> ModelError:
@@ -74,7 +115,7 @@ class Endpoint:
     def refused(self, status: int, headers: Mapping[str, str], content: bytes) -> ModelError:
         """What a reply without a completion means: an HTTP error, or an error in a reply of status 200."""
         kind_of_error, words = provider_words(content)
-        if kind_of_error is None and is_html(headers, content) and status < 500:
+        if kind_of_error is None and is_html(headers, content) and status < SERVER_ERRORS:
             return self.error(
                 "misconfigured",
                 f"answered {status} with a web page, so it is no model endpoint; check {URL_VARIABLE}",
@@ -114,39 +155,16 @@ class Endpoint:
 
 
 def classify(status: int, error_type: str, words: str) -> str:
-    """The kind of error, from the HTTP status, the provider's type or code, and its words."""
+    """The kind of error, from the HTTP status, the provider's type and code, and its words.
+
+    A status of 200 with an error in it has only its type and words to tell; without a sign in
+    them it is a server error.
+    """
     said = f"{error_type} {words}"
-    if status == 402 or (status in (200, 403, 429) and QUOTA.search(error_type)):
-        return "quota"
-    if status == 403 and QUOTA.search(words):
-        return "quota"
-    if status in (401, 403) or "authentication" in error_type or "invalid_api_key" in error_type:
-        return "bad_key"
-    if status in (400, 413, 422, 200) and CONTEXT.search(said):
-        return "context_exceeded"
-    if status in (400, 403, 422, 200) and FILTERED.search(said):
-        return "content_filter"
-    if status in (429, 503, 529, 200) and OVERLOADED.search(said):
-        return "overloaded"
-    if status == 429 or (status == 200 and RATE_LIMITED.search(error_type)):
-        return "rate_limited"
-    return _by_status(status, error_type)
-
-
-def _by_status(status: int, error_type: str) -> str:
-    if status in (408, 504):
-        return "timeout"
-    if status == 529:
-        return "overloaded"
-    if status == 413:
-        return "context_exceeded"
-    if status in (404, 405) or 300 <= status < 400:
-        return "misconfigured"
-    if status == 200 and error_type == "invalid_request_error":
-        return "bad_request"
-    if status in (200, 409, 425) or status >= 500:
-        return "server_error"
-    return "bad_request"
+    for kind, statuses, in_type, in_all in RULES:
+        if status in statuses and in_type.search(error_type) and in_all.search(said):
+            return kind
+    return BY_STATUS.get(status) or BY_CLASS.get(status // 100, "bad_request")
 
 
 def provider_words(content: bytes) -> tuple[str | None, str]:

@@ -55,7 +55,7 @@ def find_price(model: str, base_url: str) -> Price:
         try:
             model_price = calc_price(nothing, model).model_price
         except LookupError:
-            return lambda usage: 0.0
+            return lambda _: 0.0
     if any(isinstance(price, TieredPrices) for price in vars(model_price).values()):
         return lambda usage: probe(
             tokens_in=usage.tokens_in, cached=usage.tokens_cached, tokens_out=usage.tokens_out

@@ -2,6 +2,7 @@
 
 import re
 from importlib.metadata import Distribution, PackageNotFoundError, PackagePath, distribution, distributions
+from pathlib import Path
 from typing import Annotated, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -12,7 +13,7 @@ from agents.tools.licence_text import recognise
 from agents.tools.licences import Evidence, judge
 
 LICENCE_NAME = re.compile(r"^(un)?(licen[cs]e|copying|copyright)", re.IGNORECASE)
-"""Names of licence files outside the folder ``licenses`` that PEP 639 sets aside for them."""
+"""Names of licence files outside the folder ``licenses`` that PEP 639 gives them."""
 
 READ_BYTES = 131_072
 """Bytes of a licence file that are looked at; the longest common licence has 35 KB."""
@@ -24,7 +25,7 @@ Name = Annotated[str, Field(description="Name of an installed distribution, as o
 
 
 def list_distributions() -> list[str]:
-    """List the distributions installed in this environment: their names, normalised, in alphabetical order."""
+    """List the names of the distributions installed in this environment, normalised and sorted."""
     return sorted(
         {canonicalize_name(one.metadata["Name"]) for one in distributions() if one.metadata["Name"]}
     )
@@ -66,7 +67,7 @@ def distribution_metadata(name: Name) -> dict[str, Any]:
 
 
 def licence_files(name: Name) -> list[dict[str, Any]]:
-    """Read an installed distribution's licence files: path, the licences recognised in it, and the text's beginning."""
+    """Read an installed distribution's licence files: path, recognised licences, the text's beginning."""
     return [
         {"path": str(path), "spdx": list(recognise(text)), "text": shown(text)}
         for path, text in licence_texts(find(name))
@@ -103,7 +104,7 @@ def licence_texts(found: Distribution) -> list[tuple[PackagePath, str]]:
         if not _is_licence(path):
             continue
         try:
-            with open(str(path.locate()), "rb") as file:
+            with Path(str(path.locate())).open("rb") as file:
                 texts.append((path, file.read(READ_BYTES).decode("utf-8", "replace")))
         except OSError:
             continue  # named in the record, gone from the disk
@@ -140,7 +141,7 @@ def shown(text: str) -> str:
 
 
 def _is_licence(path: PackagePath) -> bool:
-    in_info = path.parts[0].endswith((".dist-info", ".egg-info"))
-    if in_info and len(path.parts) > 2 and path.parts[1] in ("licenses", "license_files"):
+    folder, *inside = path.parts[:-1] or ("",)
+    if folder.endswith((".dist-info", ".egg-info")) and inside and inside[0] in ("licenses", "license_files"):
         return True
-    return len(path.parts) <= 2 and LICENCE_NAME.match(path.name) is not None
+    return not inside and LICENCE_NAME.match(path.name) is not None

@@ -47,7 +47,7 @@ CLASSIFIERS: Mapping[str, str] = {
     "Universal Permissive License (UPL)": "UPL-1.0",
     "Zope Public License": "ZPL-2.1",
 }
-"""Licence classifiers (https://pypi.org/classifiers/) as SPDX ids, or as a family where they leave the version open."""
+"""Licence classifiers (https://pypi.org/classifiers/) as SPDX ids, as a family where the version is open."""
 
 SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), label)
@@ -152,7 +152,7 @@ def labels_of_classifiers(classifiers: Iterable[str]) -> frozenset[str]:
 
 
 def labels_of_field(field: str | None) -> frozenset[str]:
-    """The SPDX ids, or the family, that the field ``License`` names; of a full text, its first line counts."""
+    """The SPDX id, or the family, that the field ``License`` names; of a full text the first line counts."""
     lines = (field or "").strip().splitlines()
     if not lines:
         return frozenset()

@@ -46,7 +46,7 @@ def kind_of_id(spdx_id: str) -> Kind:
 
 
 def kind_of(expression: str) -> Kind:
-    """What a canonical expression amounts to: of alternatives the freest, of licences together the strictest."""
+    """What a canonical expression is: of alternatives the freest, of licences together the strictest."""
     tokens = TOKEN.findall(expression)[::-1]
 
     def either() -> Kind:

@@ -1,0 +1,69 @@
+"""An attempt in memory: it records and recalls like a lane's, and its waits move a clock of its own."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from agents.ports import ModelReply, ModelRequest, ToolCall, ToolReply
+
+
+@dataclass(kw_only=True)
+class Journal:
+    """What outlives a crash: replies in order, tool replies by call id."""
+
+    requests: list[ModelRequest] = field(default_factory=list)
+    replies: list[ModelReply] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    tool_replies: dict[str, ToolReply] = field(default_factory=dict)
+
+
+class MemoryAttempt:
+    """One run of an attempt.
+
+    Args:
+        journal: Of an earlier run that crashed; what it holds is recalled.
+        time_s: Virtual seconds the attempt has; only waits pass time.
+        chances: Jitters in order, the last one for ever.
+    """
+
+    def __init__(
+        self, journal: Journal | None = None, *, time_s: float = 120.0, chances: Sequence[float] = (1.0,)
+    ) -> None:
+        self.journal = journal or Journal()
+        self.time_s = time_s
+        self.waits: list[float] = []
+        self.asked: list[ModelRequest] = []
+        self._chances = list(chances)
+        self._recalled = 0
+
+    async def model(
+        self, request: ModelRequest, call: Callable[[ModelRequest, float], Awaitable[ModelReply]]
+    ) -> ModelReply:
+        self.asked.append(request)
+        if self._recalled < len(self.journal.replies):
+            self._recalled += 1
+            return self.journal.replies[self._recalled - 1]
+        reply = await call(request, self.time_s)
+        self.journal.requests.append(request)
+        self.journal.replies.append(reply)
+        self._recalled += 1
+        return reply
+
+    async def tool(
+        self, call: ToolCall, run: Callable[[float], Awaitable[ToolReply]], *, once: bool = False
+    ) -> ToolReply:
+        known = self.journal.tool_replies.get(call.id)
+        if known is not None:
+            return known
+        reply = await run(self.time_s)
+        self.journal.calls.append(call)
+        self.journal.tool_replies[call.id] = reply
+        return reply
+
+    async def wait(self, seconds: float) -> None:
+        if seconds >= self.time_s:
+            raise TimeoutError
+        self.time_s -= seconds
+        self.waits.append(seconds)
+
+    def jitter(self) -> float:
+        return self._chances.pop(0) if len(self._chances) > 1 else self._chances[0]
