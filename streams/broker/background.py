@@ -91,4 +91,4 @@ async def stop_in_background(directory: Path = HOME) -> bool:
 
 
 def _data(directory: Path) -> Path:
-    return directory / "broker"
+    return directory.absolute() / "broker"

@@ -29,7 +29,7 @@ async def install(directory: Path) -> Kafka:
     """
     java = _java()
     lock = jars.read_lock()
-    place = directory.absolute() / "kafka" / lock.version
+    place = (directory / "kafka" / lock.version).resolve()  # the start-up cache knows the jars by their paths
     class_path = tuple(place / "jars" / jar.filename for jar in lock.jars)
     kafka = Kafka(java=java, jars=class_path, directory=place)
     async with lockfile.held(place / "install.lock", timeout_s=_TIMEOUT_S):

@@ -71,15 +71,18 @@ def missing(jars: Sequence[Jar], directory: Path) -> tuple[Jar, ...]:
     return tuple(jar for jar in jars if not is_right(jar))
 
 
-def download(jars: Sequence[Jar], directory: Path) -> None:
+def download(jars: Sequence[Jar], directory: Path, *, source: str | None = None) -> None:
     """Fetch *jars* into *directory*; a file there is always whole and right.
+
+    Args:
+        source: The Maven repository's address; None means Maven Central.
 
     Raises:
         BrokerFailed: one cannot be had.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with _repository(directory) as repository, ThreadPoolExecutor(_AT_ONCE, "kafka-jars") as pool:
-        fetched = [pool.submit(_fetch, jar, repository, directory) for jar in jars]
+        fetched = [pool.submit(_fetch, jar, repository, directory, source) for jar in jars]
         try:
             for jar in fetched:
                 jar.result()
@@ -99,13 +102,14 @@ def _repository(directory: Path) -> Iterator[Path]:
         shutil.rmtree(repository, ignore_errors=True)
 
 
-def _fetch(jar: Jar, repository: Path, directory: Path) -> None:
+def _fetch(jar: Jar, repository: Path, directory: Path, source: str | None) -> None:
     try:
         import requests  # noqa: PLC0415 - what jgo raises; both come with the extra `broker`
         from jgo.maven import MavenContext  # noqa: PLC0415 - half a second, and needed once
     except ImportError as error:
         raise BrokerFailed("Kafka cannot be downloaded: pip install 'anabranch[broker]'.") from error
-    context = MavenContext(repo_cache=repository, timeout=_TIMEOUT_S)
+    remotes = {"source": source} if source else None
+    context = MavenContext(repo_cache=repository, remote_repos=remotes, timeout=_TIMEOUT_S)
     artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact()
     reason: Exception | None = None
     for _ in range(_ATTEMPTS):
