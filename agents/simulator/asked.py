@@ -20,6 +20,7 @@ DEFAULT_MAX_TOKENS = 1_024
 """Output tokens of a request that does not say how many it allows, as on Moonshot's endpoints;
 so a client that forgets it finds out."""
 
+_OPENING = 2  # messages that every conversation of the agents begins with
 _ROLES = {f"Role: {role}": role for role in (PLANNER, SUB_AGENT, SYNTHESIS)}
 
 
@@ -113,8 +114,8 @@ def read(body: bytes) -> Asked:
         data=data,
         directives=written,
         tools=() if request.get("tool_choice") == "none" else tuple(map(_offered, tools)),
-        called=_called(messages) if len(messages) > 2 else (),
-        again=role == PLANNER and len(messages) > 3,
+        called=_called(messages) if len(messages) > _OPENING else (),
+        again=role == PLANNER and len(messages) > _OPENING,
         max_tokens=max_tokens,
         json_object=isinstance(response_format, dict) and response_format.get("type") == "json_object",
         rendered=rendered,

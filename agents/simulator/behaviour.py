@@ -44,7 +44,7 @@ class Fixed:
         if not (math.isfinite(self.seconds) and self.seconds >= 0):
             raise BadBehaviour(f"latency {self.seconds} is no number of seconds from 0 on")
 
-    def draw(self, chance: float) -> float:
+    def draw(self, chance: float) -> float:  # noqa: ARG002 - every latency is asked the same way
         """Seconds that a call with this chance (between 0 and 1) takes."""
         return self.seconds
 
@@ -161,7 +161,7 @@ def parse_latency(text: str) -> Latency:
         if name not in ("p50", "p99") or name in quantiles:
             raise BadBehaviour(f"latency {text!r}: write seconds (0.3), or p50=0.38,p99=1.12")
         quantiles[name] = _number(value, f"latency {name}")
-    if len(quantiles) < 2:
+    if set(quantiles) != {"p50", "p99"}:
         raise BadBehaviour(f"latency {text!r}: p50 and p99 are both needed, as in p50=0.38,p99=1.12")
     return LogNormal(p50=quantiles["p50"], p99=quantiles["p99"])
 
@@ -177,6 +177,6 @@ def parse_failures(texts: Sequence[str]) -> tuple[tuple[FailureKind, float], ...
         kind, equals, rate = part.partition("=")
         if not equals:
             raise BadBehaviour(f"failure {part.strip()!r}: write KIND=RATE, as in rate_limited=0.05")
-        name = cast(FailureKind, kind.strip())  # Behaviour checks it
+        name = cast("FailureKind", kind.strip())  # Behaviour checks it
         failures.append((name, _number(rate, f"failure {name}")))
     return Behaviour(failures=tuple(failures)).failures

@@ -43,6 +43,8 @@ SHAPES = frozenset({"plan", "chain", "diamond", "join", "noop", "cycle"})
 
 _ORDEALS = frozenset({"fail", "error", "flaky", "hang", "slow"})
 _WRITTEN = re.compile(r"\[\[([^\[\]]{1,80})\]\]")
+_ERRORS = range(400, 600)
+_LARGEST = 1e6
 _MOST_TASKS = 1_000  # a plan of more says nothing that this one does not
 
 
@@ -144,7 +146,7 @@ def _suffer(suffered: Ordeal, directive: Directive) -> Ordeal:
             return replace(suffered, problem=Problem.of_status(500), times=int(_number(directive, 0)))
         case "error":
             status = int(_number(directive, 0))
-            if not 400 <= status <= 599:
+            if status not in _ERRORS:
                 raise _wrong(directive, "a status from 400 to 599 is needed")
             return replace(suffered, problem=Problem.of_status(status))
         case _:
@@ -156,7 +158,7 @@ def _number(directive: Directive, place: int) -> float:
         number = float(directive.args[place])
     except (IndexError, ValueError):
         raise _wrong(directive, "a number is needed") from None
-    if not 0 <= number <= 1e6:
+    if not 0 <= number <= _LARGEST:
         raise _wrong(directive, "the number is out of bounds")
     return number
 

@@ -43,7 +43,7 @@ def things(text: str) -> list[str]:
     """The things that the first list in a text names; empty where it names fewer than two."""
     for sentence in _SENTENCES.split(text):
         parts = _LIST.split(sentence.strip().rstrip(".!?"))
-        if len(parts) < 2:
+        if len(parts) == 1:
             continue
         parts[0] = _first(parts[0])
         parts[-1] = _AFTER.sub("", parts[-1])

@@ -6,14 +6,14 @@ from typing import Any
 import orjson
 
 from agents.simulator.asked import Asked
-from agents.simulator.wording import LABEL, head, quote
+from agents.simulator.wording import CUT_FIELDS, LABEL, head, quote
 
 Row = Mapping[str, Any]
 
 _JUDGING = ("verdict", "status", "outcome")
 _ALARMING = frozenset({"copyleft", "unknown", "contradictory", "failed", "error", "missing", "conflict"})
 _MOST_GROUPS = 12  # a field with more values than this is no judgement
-_CELL_CHARS = (80, 48, 28)
+_CELL_CHARS = (80, 64, 48, 40, 32)
 _MOST_COLUMNS = 24
 _NAMES = ("name", "title", "id", "item", "task")
 
@@ -53,6 +53,8 @@ def _rows(value: Any) -> Iterator[Row]:
             value = orjson.loads(value)
         except orjson.JSONDecodeError:
             return
+    if isinstance(value, dict) and set(value) == CUT_FIELDS:
+        return
     if isinstance(value, dict) and isinstance(value.get("items"), list):
         value = value["items"]
     values = value if isinstance(value, list) else [value]
@@ -64,8 +66,9 @@ def _common(rows: Sequence[Row]) -> bool:
     """Most of the rows share a field, so that a table says something."""
     fields: dict[str, int] = {}
     for row in rows:
-        for field in row:
-            fields[field] = fields.get(field, 0) + 1
+        for field, value in row.items():
+            if _cell(value):
+                fields[field] = fields.get(field, 0) + 1
     return max(fields.values(), default=0) > len(rows) / 2
 
 
@@ -121,12 +124,12 @@ def _table(rows: Sequence[Row], room: int) -> list[str]:
         return []
     columns = _columns(rows)
     cells = [[_cell(row.get(column)) for column in columns] for row in rows]
+    chars, table = 0, list[str]()
     for chars in _CELL_CHARS:
         table = _written(columns, cells, chars)
         if _size(table) <= room:
             return table
-    chars = _CELL_CHARS[-1]
-    keep = {_column_of_names(columns), *(columns.index(field) for field in _judgements(rows))}
+    keep = {_column_of_names(columns), *(columns.index(f) for f in _judgements(rows) if f in columns)}
     widths = [sum(min(len(line[k]), chars) for line in cells) for k in range(len(columns))]
     shown = list(range(len(columns)))
     for widest in sorted(shown, key=lambda k: (-widths[k], k)):
@@ -169,7 +172,7 @@ def _cell(value: Any) -> str:
 
 
 def _written(columns: Sequence[str], cells: Sequence[Sequence[str]], chars: int) -> list[str]:
-    lines = ["", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
+    lines = ["", f"| {' | '.join(map(_cell, columns))} |", f"|{' --- |' * len(columns)}"]
     lines.extend(f"| {' | '.join(head(cell, chars) for cell in line)} |" for line in cells)
     return lines
 

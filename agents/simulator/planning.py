@@ -12,6 +12,8 @@ from agents.simulator.wording import head, slug
 Entry = dict[str, Any]
 
 _GOAL_CHARS = 300
+_WHOLE_GOAL_CHARS = 2_000  # of a plan with one entry
+_LEAST_PARTS = 3  # two, and one that joins them
 _MOST_PARTS = 4  # with the sub-task that joins them 5, enough for a goal in plain words
 _RESERVED = {"", "plan", "answer"}  # the job's own sub-tasks have these ids
 
@@ -27,13 +29,13 @@ def plan(asked: Asked) -> list[Entry]:
     if shape is not None:
         return _shaped(asked, shape, others)
     copied = _copied(others, None)
-    goal = head(asked.goal, _GOAL_CHARS) + copied
+    goal = head(asked.goal, _WHOLE_GOAL_CHARS) + copied
     items = _items(asked.data)
     if items:
         return [_entry("item", goal, enumeration.kind(asked.goal), share="each")]
     share = "all" if asked.data.get("input") is not None else None
     parts = _worded(asked.goal, _room(asked.data))
-    if asked.again or len(parts) < 2:
+    if asked.again or not parts:
         # Refused before: the smallest plan there is.
         return [_entry("task", goal, enumeration.kind(asked.goal), share=share)]
     return [
@@ -117,12 +119,13 @@ def _shares(data: Mapping[str, Any], roots: Sequence[int]) -> dict[int, list[int
 def _worded(goal: str, room: int) -> list[tuple[str, str, str, list[str]]]:
     """Id, goal, kind and dependencies of the sub-tasks that the words of a goal suggest, *room* at most."""
     whole = head(goal, _GOAL_CHARS)
-    if room < 3:
+    if room < _LEAST_PARTS:
         return []
     most = min(_MOST_PARTS, room - 1)
     things = enumeration.things(goal)
     if things:
-        kind = "extract" if enumeration.kind(goal) == "extract" else "analyze"
+        asked = enumeration.kind(goal)
+        kind = "analyze" if asked == "summarize" else asked  # the last sub-task sums up
         groups = [", ".join(group) for group in _grouped(things, most)]
         names = _names(groups)
         parts = [

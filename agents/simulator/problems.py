@@ -1,6 +1,7 @@
 """Errors in OpenAI's shape, with the types that Moonshot's endpoints add to it."""
 
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Self
 
 import orjson
@@ -44,7 +45,8 @@ class Problem:
     @classmethod
     def of_status(cls, status: int) -> Self:
         """The usual error of a status, for failures that were asked for."""
-        kind, code = _USUAL.get(status, ("server_error" if status >= 500 else "invalid_request_error", None))
+        server = status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        kind, code = _USUAL.get(status, ("server_error" if server else "invalid_request_error", None))
         return cls(
             status=status, message=f"a failure with status {status}, as asked for", type=kind, code=code
         )

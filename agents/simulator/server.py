@@ -222,7 +222,7 @@ class _Cut(web.StreamResponse):
             raise ConnectionResetError("cut on purpose")  # aiohttp closes the connection for it
         return await super().prepare(request)
 
-    async def write_eof(self, data: bytes = b"") -> None:
+    async def write_eof(self, data: bytes = b"") -> None:  # noqa: ARG002 - aiohttp's own signature
         """Send the part, and end."""
         await super().write_eof(self._part)
 

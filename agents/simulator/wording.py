@@ -8,6 +8,9 @@ import orjson
 LABEL = "(simulated) "
 """Stands before every text that the simulated model writes."""
 
+CUT_FIELDS = {"note", "head", "tail"}
+"""The fields of the object that stands for a value too long for the prompt: head and tail of its JSON."""
+
 _NOT_IN_ID = re.compile(r"[^a-z0-9]+")
 
 

@@ -7,14 +7,13 @@ from typing import Any
 import orjson
 
 from agents.simulator.asked import Asked, Called, Offered
-from agents.simulator.wording import LABEL, head, quote
+from agents.simulator.wording import CUT_FIELDS, LABEL, head, quote
 
 _CALL_TOKENS = 12  # what a tool call costs besides its name and arguments
 _NAME_CHARS = 100  # a longer text is no name of anything
 _LIMITS = (  # characters of a text and entries of a list, tried until the answer fits
-    (1_000, 100_000),
-    (400, 100_000),
-    (160, 100_000),
+    (300, 100_000),
+    (120, 100_000),
     (60, 100_000),
     (60, 40),
     (60, 12),
@@ -32,11 +31,10 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A tool call to make. ``item`` is the place of the item it is about, or None."""
+    """A tool call to make."""
 
     name: str
     arguments: str
-    item: int | None
 
     @property
     def tokens(self) -> int:
@@ -49,25 +47,33 @@ def work(asked: Asked) -> tuple[Wanted, ...] | str:
 
     All calls go out in one turn, or in as few as *max_tokens* allows.
     """
-    items, holders = _items(asked.data, asked.tools)
-    wanted = _wanted(asked.tools, holders)
+    items = _items(asked)
+    wanted = _wanted(asked.tools, items)
     made = {(call.name, call.arguments) for call in asked.called}
     due = {(call.name, call.arguments): call for call in wanted if (call.name, call.arguments) not in made}
     if due:
         return _fitting(tuple(due.values()), asked.max_tokens)
     if asked.called:
-        return _extract(asked, items, wanted)
+        return _extract(asked, items)
     return _text(asked)
 
 
-def _items(data: Mapping[str, Any], tools: Sequence[Offered]) -> tuple[Sequence[Any], Sequence[Any]]:
-    """The items to answer about, and those with values for tools: the input's, else the results' own."""
-    share = data.get("input")
+def _items(asked: Asked) -> Sequence[Any]:
+    """The items to answer about: those of the input, else those of the results that tools can take.
+
+    Tools may be gone in the last turn, so calls made before count as well.
+    """
+    share = asked.data.get("input")
     given = share if isinstance(share, list) else [] if share is None else [share]
-    for items in (given, tuple(_objects(r.get("result") for r in _results(data)))):
-        if any(_arguments(tool, item) is not None for tool in tools for item in items):
-            return items, items
-    return given, ()
+    found = tuple(_objects(result.get("result") for result in _results(asked.data)))
+    calls = [_read(call.arguments) for call in asked.called]
+    for items in (given, found):
+        for item in items:
+            if any(_arguments(tool, item) is not None for tool in asked.tools):
+                return items
+            if any(_is_about(arguments, item) for arguments in calls):
+                return items
+    return given
 
 
 def _results(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -92,12 +98,12 @@ def _wanted(tools: Sequence[Offered], items: Sequence[Any]) -> list[Wanted]:
     has no need of a tool that lists them.
     """
     wanted = [
-        Wanted(tool.name, orjson.dumps(arguments).decode(), place)
-        for place, item in enumerate(items)
+        Wanted(tool.name, orjson.dumps(arguments).decode())
+        for item in items
         for tool in tools
         if (arguments := _arguments(tool, item)) is not None
     ]
-    return wanted or [Wanted(tool.name, "{}", None) for tool in tools if not tool.required]
+    return wanted or [Wanted(tool.name, "{}") for tool in tools if not tool.required]
 
 
 def _arguments(tool: Offered, item: Any) -> dict[str, Any] | None:
@@ -137,23 +143,38 @@ def _fitting(due: tuple[Wanted, ...], max_tokens: int) -> tuple[Wanted, ...]:
     return due[: max(1, taken)]
 
 
-def _extract(asked: Asked, items: Sequence[Any], wanted: Sequence[Wanted]) -> str:
+def _extract(asked: Asked, items: Sequence[Any]) -> str:
     """A JSON answer of what the tools returned, for one item an object, for several a list of them."""
-    outputs = {(call.name, call.arguments): call for call in asked.called}
-    about: dict[int | None, list[Called]] = {}
-    for call in wanted:
-        about.setdefault(call.item, []).append(outputs[call.name, call.arguments])
-    answers = [_merged(item, about.get(place, [])) for place, item in enumerate(items)]
-    if None in about or not answers:
-        answers.append(_merged(None, about.get(None, asked.called)))
+    calls = [(_read(call.arguments), call) for call in asked.called]
+    answers = [_merged(item, [c for arguments, c in calls if _is_about(arguments, item)]) for item in items]
+    others = [c for arguments, c in calls if not any(_is_about(arguments, item) for item in items)]
+    if others:
+        answers.append(_merged(None, others))
     return _shortened(answers, 4 * asked.max_tokens)
+
+
+def _read(arguments: str) -> dict[str, Any]:
+    """The arguments of a call that this model made; a foreign one may be broken, and is about nothing."""
+    try:
+        read = orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _is_about(arguments: Mapping[str, Any], item: Any) -> bool:
+    if isinstance(item, dict):
+        return bool(arguments) and all(item.get(name) == value for name, value in arguments.items())
+    return isinstance(item, str) and tuple(arguments.values()) == (item,)
 
 
 def _merged(item: Any, calls: Iterable[Called]) -> dict[str, Any]:
     """All that the tools said about an item. A field that two tell differently stands twice."""
     merged: dict[str, Any] = {}
     for call in calls:
-        output = call.output if isinstance(call.output, dict) else {call.name: call.output}
+        output = call.output
+        if not isinstance(output, dict) or set(output) == CUT_FIELDS:
+            output = {call.name: output}
         for name, value in output.items():
             if name in merged and merged[name] != value:
                 merged[f"{call.name}.{name}"] = value
