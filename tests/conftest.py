@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import pytest
 import pytest_asyncio
+from hypothesis import configuration
 from hypothesis import settings as hypothesis_settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
@@ -20,10 +21,15 @@ from streams.settings import Settings
 
 HOME = Path(__file__).parent.parent / ".anabranch"
 
+configuration.set_hypothesis_home_dir(HOME / "hypothesis")
+
 # A run is the same on every machine. `pytest --hypothesis-profile=search` looks further.
 hypothesis_settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
 hypothesis_settings.register_profile(
-    "search", deadline=None, max_examples=2_000, database=DirectoryBasedExampleDatabase(HOME / "hypothesis")
+    "search",
+    deadline=None,
+    max_examples=2_000,
+    database=DirectoryBasedExampleDatabase(HOME / "hypothesis" / "examples"),
 )
 hypothesis_settings.load_profile("ci")
 
