@@ -45,8 +45,8 @@ class Pacing:
             before, given = released.get(name, (job_of(name), ()))
             if not isinstance(before, Open) or (free := places(before)) <= 0:
                 continue
-            # One at a time while others wait, all at once while none does.
-            count = min(free, max(1, left // (len(self._turns) + 1)))
+            # One at a time while other tenants wait, all at once while none does.
+            count = 1 if self._turns.others(before.submitted.goal.tenant) else min(free, left)
             after, commands = release(before, count, at)
             self._outstanding += len(commands)
             released[name] = after, (*given, *commands)
@@ -58,7 +58,7 @@ class Pacing:
         if name not in self._queued and places(job) > 0:
             self._queued.add(name)
             goal = job.submitted.goal
-            self._turns.add(goal.tenant, name, priority=goal.priority)
+            self._turns.add(goal.tenant, name, priority=goal.priority, since=job.submitted.offset)
 
 
 def out(job: Job) -> int:

@@ -13,21 +13,29 @@ What = TypeVar("What")
 class Turns(Generic[Who, What]):
     """What waits, by whom it is for: :meth:`take` goes round among those who wait.
 
-    Within one, the highest priority comes first, and first come, first served among equals.
+    Within one, the highest priority comes first, and the oldest among equals.
     """
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[Who, list[tuple[int, int, What]]] = OrderedDict()
+        self._waiting: OrderedDict[Who, list[tuple[int, int, int, What]]] = OrderedDict()
         self._arrivals = count()
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
-    def add(self, who: Who, what: What, *, priority: int = 0) -> None:
-        """Let *what* wait for a turn of *who*."""
-        heappush(self._waiting.setdefault(who, []), (-priority, next(self._arrivals), what))
+    def add(self, who: Who, what: What, *, priority: int = 0, since: int = 0) -> None:
+        """Let *what* wait for a turn of *who*.
+
+        Args:
+            since: Its age, as any number that grows with time; first come, first served among equals.
+        """
+        heappush(self._waiting.setdefault(who, []), (-priority, since, next(self._arrivals), what))
         self._length += 1
+
+    def others(self, who: Who) -> bool:
+        """Whether anything waits for someone else than *who*."""
+        return len(self._waiting) > (who in self._waiting)
 
     def take(self) -> What:
         """The next in turn.
@@ -48,8 +56,8 @@ class Turns(Generic[Who, What]):
         for who in list(self._waiting):
             kept = []
             for entry in self._waiting[who]:
-                if unwanted(entry[2]):
-                    dropped.append(entry[2])
+                if unwanted(entry[-1]):
+                    dropped.append(entry[-1])
                 else:
                     kept.append(entry)
             if kept:

@@ -1,0 +1,226 @@
+"""Histories to state laws over: what may stand on the log of one job, likely or not.
+
+Half of the events are what would come next, the rest are redelivered ones, ones of other
+attempts, of sub-tasks that the job has not, of other kinds than their sub-task has, and timers
+before and after their time. Times never go back, as on a topic with LogAppendTime.
+
+Everything is decided by bytes, of which 0 is the simplest choice: so Hypothesis makes a history
+with one draw, in a fraction of a millisecond, and still shrinks it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+from streams.core.commands import Effect
+from streams.core.events import (
+    AttemptOverdue,
+    DeadlinePassed,
+    Event,
+    GoalRejected,
+    JobBroken,
+    JobSubmitted,
+    Planned,
+    RetryDue,
+    SubTaskFailed,
+    SubTaskStarted,
+    SubTaskSucceeded,
+)
+from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
+from streams.core.job import absorb
+from streams.core.plan import Plan, SubTask
+from streams.core.states import Backoff, Job, New, Open, Ready, Released, Running
+from streams.core.values import ANSWER, PLAN, Inline, Reference, TaskId, Usage, Value
+
+T = TypeVar("T")
+
+JOB = "acme/goal-1"
+START = 1_700_000_000_000
+RATIOS = (0.0, 1.0, 0.25, 0.5, 0.75)
+UNKNOWN = "nobody"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One event, and what the fold made of it."""
+
+    before: Job
+    event: Event
+    after: Job
+    effects: tuple[Effect, ...]
+
+
+def walk(history: list[Event]) -> Iterator[Step]:
+    """Absorb one event after the other, beginning with no job."""
+    job: Job = New()
+    for event in history:
+        after, effects = absorb(job, event)
+        yield Step(before=job, event=event, after=after, effects=effects)
+        job = after
+
+
+class Choices:
+    """Decisions, a byte each; the first option of all once the bytes are used up."""
+
+    def __init__(self, data: bytes) -> None:
+        self._left = iter(data)
+
+    def below(self, count: int) -> int:
+        """A number from 0, below *count* (at most 256)."""
+        return next(self._left, 0) % count
+
+    def of(self, options: Sequence[T]) -> T:
+        """One of these."""
+        return options[self.below(len(options))]
+
+
+def a_plan(choices: Choices, most: int = 7) -> Plan:
+    """An admitted plan: each sub-task may depend on any before it, now and then twice on one."""
+    names = [f"t{place}" for place in range(1 + choices.below(most))]
+    return tuple(
+        SubTask(
+            id=name,
+            goal=f"do {name}",
+            dep=tuple(choices.of(names[:place]) for _ in range(choices.below(4))) if place else (),
+        )
+        for place, name in enumerate(names)
+    )
+
+
+def a_goal(choices: Choices) -> Goal:
+    """A goal with small limits, so that the rules have something to do."""
+    return Goal(
+        text=Inline(value="count the boats"),
+        digest=choices.of(("one goal", "one goal", "another goal")),
+        priority=choices.below(10),
+        deadline_s=choices.of((None, 0.5, 20.0, 100.0)),
+        budget=Budget(
+            tokens=choices.of((None, None, 60, 300)),
+            usd=choices.of((None, None, 0.5)),
+            calls=choices.of((None, None, 5)),
+        ),
+        limits=Limits(
+            concurrency=1 + choices.below(4),
+            timeout_s=choices.of((10.0, 0.5)),
+            max_attempts=1 + choices.below(3),
+            start_timeout_s=20.0,
+        ),
+        join=JoinRule(min_success_ratio=choices.of(RATIOS), fail_fast_ratio=choices.of(RATIOS[::-1])),
+    )
+
+
+def a_usage(choices: Choices) -> Usage:
+    """What an attempt cost, in dollars whose sums are exact."""
+    return Usage(
+        calls=choices.below(3),
+        tokens_in=choices.below(60),
+        tokens_out=choices.below(20),
+        usd=choices.of((0.0, 0.25, 0.015625)),
+        tool_calls=choices.below(2),
+    )
+
+
+CLAIM = Reference(topic="transcripts", partition=1, offsets=(4, 5), size=20_000, digest="ab" * 32)
+VALUES: tuple[Value, ...] = (Inline(value=1), Inline(value="two"), Inline(value=[3, {"four": None}]), CLAIM)
+WAITS = (0.0, 0.0, 1.0, 6.5)
+KINDS: tuple[type[Event], ...] = (
+    *(SubTaskSucceeded,) * 16,
+    *(SubTaskStarted,) * 9,
+    *(SubTaskFailed,) * 9,
+    *(AttemptOverdue, RetryDue) * 4,
+    *(Planned, DeadlinePassed, JobSubmitted, GoalRejected, JobBroken),
+)
+
+
+def a_source(choices: Choices) -> Source:
+    """Where a goal stands."""
+    return Source(topic="goals", partition=0, offset=choices.below(9))
+
+
+def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
+    """An event of any kind, without its time and place."""
+    kind = choices.of(KINDS)
+    name: dict[str, Any] = {"job": JOB, "task": task, "attempt": attempt}
+    if kind is SubTaskStarted:
+        return SubTaskStarted(**name, run=choices.of(("run-1", "run-2")))
+    if kind is SubTaskSucceeded:
+        size = 1_000 * choices.below(200)
+        return SubTaskSucceeded(**name, result=choices.of(VALUES), size=size, usage=a_usage(choices))
+    if kind is SubTaskFailed:
+        final, wait = choices.below(4) == 3, choices.of(WAITS)
+        return SubTaskFailed(
+            **name, kind="rate_limited", reason="429", final=final, retry_in=wait, usage=a_usage(choices)
+        )
+    if kind is AttemptOverdue:
+        return AttemptOverdue(**name, retry_in=choices.of(WAITS))
+    if kind is RetryDue:
+        return RetryDue(**name)
+    if kind is Planned:
+        broken = (replace(plan[0], dep=("missing",)), *plan[1:])
+        return Planned(**name, plan=choices.of((plan, plan, broken)), usage=a_usage(choices))
+    if kind is DeadlinePassed:
+        return DeadlinePassed(job=JOB)
+    if kind is JobSubmitted:
+        return JobSubmitted(job=JOB, goal=a_goal(choices), source=a_source(choices))
+    if kind is GoalRejected:
+        return GoalRejected(job=JOB, reason="the priority is 11", source=a_source(choices))
+    return JobBroken(job=JOB, reason="its row was too large")
+
+
+def a_history(choices: Choices, most: int) -> list[Event]:
+    """The events of one job, at most so many; some of a job that nobody submitted."""
+    plan = a_plan(choices)
+    submitted = JobSubmitted(job=JOB, goal=a_goal(choices), source=a_source(choices))
+    planned = Planned(job=JOB, task=PLAN, attempt=1, plan=plan, usage=a_usage(choices))
+    openings: list[list[Event]] = [*[[submitted, planned]] * 6, [submitted], []]
+    opening = choices.of(openings)
+    names = (*(task.id for task in plan), PLAN, ANSWER, UNKNOWN)
+    history: list[Event] = []
+    job: Job = New()
+    at = START
+    for number in range(choices.below(most + 1)):
+        event: Event
+        if number < len(opening):
+            event = opening[number]
+        elif history and choices.below(6) == 5:
+            event = choices.of(history)  # redelivered
+        else:
+            alive = _alive(job)
+            if alive and choices.below(6) < 5:
+                task, attempt = choices.of(alive)
+            else:
+                task, attempt = choices.of(names), choices.below(5)
+            event = an_event(choices, plan, task, attempt)
+        at += choices.of((0, 1, 300, 2_000, 30_000))
+        event = replace(event, at=at, offset=number)
+        history.append(event)
+        job, _ = absorb(job, event)
+    return history
+
+
+def _alive(job: Job) -> list[tuple[TaskId, int]]:
+    """Sub-tasks that can still move, with their attempts."""
+    if not isinstance(job, Open):
+        return []
+    return [
+        (task, state.attempt)
+        for task, state in job.states.items()
+        if isinstance(state, Ready | Backoff | Released | Running)
+    ]
+
+
+def choices(count: int) -> st.SearchStrategy[Choices]:
+    """So many decisions."""
+    return st.binary(min_size=count, max_size=count).map(Choices)
+
+
+def histories(most: int = 40) -> st.SearchStrategy[list[Event]]:
+    """Histories of one job with at most so many events, as above."""
+    return choices(60 + 10 * most).map(lambda made: a_history(made, most))
+
+
+def plans() -> st.SearchStrategy[Plan]:
+    """Admitted plans, as above."""
+    return choices(40).map(a_plan)
