@@ -8,6 +8,12 @@ from streams.core.values import Json
 HEAD_SHARE = 0.75
 """Of what is kept, the share taken from the head: most data says what it is at its beginning."""
 
+NOTE_BYTES = 160
+"""A value no longer than this stays whole: the note alone would be as long."""
+
+SHRINK = 0.95
+"""A little less than what would just fit, so that cutting again ends soon."""
+
 MAX_ROUNDS = 8
 """Times that values are cut again, shorter, to keep within the limit."""
 
@@ -37,7 +43,7 @@ def cut_values(values: Sequence[Json], limit: int) -> list[Json]:
     """Values cut so that their JSON, as a list, has at most *limit* bytes.
 
     Small values stay whole; the long ones share what is left, each the same number of bytes. A
-    limit too small even for the notes, about 200 bytes a value, is passed over by those.
+    limit too small for that, about 500 bytes a value, is passed over.
     """
     encoded = [dumps(value) for value in values]
     if sum(map(len, encoded)) + len(encoded) < limit:
@@ -49,7 +55,7 @@ def cut_values(values: Sequence[Json], limit: int) -> list[Json]:
         if size <= limit:
             break
         # Notes, and quotes escaped once more inside head and tail, made it longer than was cut for.
-        room = max(0, room - max(size - limit, room // 20))
+        room = int(room * limit / size * SHRINK)
     return cut
 
 
@@ -60,6 +66,7 @@ def _share(values: Sequence[Json], encoded: Sequence[bytes], room: int) -> list[
         if size > allowance:
             break
         left -= size
+    allowance = max(allowance, NOTE_BYTES)
     return [
         value if len(text) <= allowance else head_and_tail(text, allowance)
         for value, text in zip(values, encoded, strict=True)

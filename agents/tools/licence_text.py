@@ -10,7 +10,7 @@ TITLE_CHARACTERS = 600
 """The GNU and Mozilla licences name each other in their text, so their own name is looked for at the top."""
 
 SPACE = re.compile(r"[\s*#>|=_]+")
-QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "`": "'"})
+QUOTES = str.maketrans("\u201c\u201d\u2018\u2019`", "\"\"'''")  # typographic ones
 
 
 def has(*phrases: str) -> Test:

@@ -60,7 +60,7 @@ SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"bsd( style| like)?", "BSD"),
         (r"isc( iscl)?", "ISC"),
         (r"(psf|psfl|python software foundation|python)( v?2(\.0)?)?", "PSF-2.0"),
-        (r"(mozilla public |mpl ?v?)v?2(\.0)?( mpl 2\.0)?", "MPL-2.0"),
+        (r"(mozilla public |mpl ?v?)v?2(\.0)?( mpl)?", "MPL-2.0"),
         (r"(gnu )?agpl ?v?3(\.0)?", "AGPL-3.0"),
         (r"(gnu )?agpl", "AGPL"),
         (r"(gnu )?lgpl ?v?3(\.0)?", "LGPL-3.0"),
@@ -157,7 +157,7 @@ def labels_of_field(field: str | None) -> frozenset[str]:
     if not lines:
         return frozenset()
     name = re.sub(r"\b(the|licen[cs]ed?|version|terms?)\b|[^a-z0-9.]+", " ", lines[0].lower())
-    name = " ".join(name.split()).strip(". ")
+    name = " ".join(dict.fromkeys(name.split())).strip(". ")  # "MIT License (MIT)" says it twice
     for pattern, label in SPELLINGS:
         if pattern.fullmatch(name):
             return frozenset({label})

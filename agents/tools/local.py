@@ -108,8 +108,9 @@ class LocalTools:
         began = time.perf_counter()
         error: str | None = None
         output: Json
+        deadline = asyncio.timeout(timeout_s)
         try:
-            async with asyncio.timeout(timeout_s) as deadline:
+            async with deadline:
                 output = await _run(tool, arguments)
         except TimeoutError as late:
             error = "timeout" if deadline.expired() else "tool_error"

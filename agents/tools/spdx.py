@@ -16,7 +16,7 @@ PERMISSIVE = re.compile(
     r"|Unicode-.+|OFL-1\.1|PostgreSQL|curl|OpenSSL|FTL|libpng(-2\.0)?|BlueOak-1\.0\.0|UPL-1\.0|MulanPSL-2\.0)$"
 )
 
-TOKEN = re.compile(r"\(|\)|[^\s()]+")
+WORD = re.compile(r"\(|\)|[^\s()]+")
 
 
 def canonical(expression: str) -> str | None:
@@ -31,10 +31,10 @@ def ids(expression: str) -> frozenset[str]:
     """The licence ids in a canonical expression, without exceptions and operators."""
     found: list[str] = []
     after_with = False
-    for token in TOKEN.findall(expression):
-        if token not in ("(", ")", "AND", "OR", "WITH") and not after_with:
-            found.append(token)
-        after_with = token == "WITH"
+    for word in WORD.findall(expression):
+        if word not in ("(", ")", "AND", "OR", "WITH") and not after_with:
+            found.append(word)
+        after_with = word == "WITH"
     return frozenset(found)
 
 
@@ -47,31 +47,31 @@ def kind_of_id(spdx_id: str) -> Kind:
 
 def kind_of(expression: str) -> Kind:
     """What a canonical expression is: of alternatives the freest, of licences together the strictest."""
-    tokens = TOKEN.findall(expression)[::-1]
+    words = WORD.findall(expression)[::-1]
 
     def either() -> Kind:
         kinds = [both()]
-        while tokens and tokens[-1] == "OR":
-            tokens.pop()
+        while words and words[-1] == "OR":
+            words.pop()
             kinds.append(both())
         return next(kind for kind in ("permissive", "unknown", "copyleft") if kind in kinds)
 
     def both() -> Kind:
         kinds = [one()]
-        while tokens and tokens[-1] == "AND":
-            tokens.pop()
+        while words and words[-1] == "AND":
+            words.pop()
             kinds.append(one())
         return next(kind for kind in ("copyleft", "unknown", "permissive") if kind in kinds)
 
     def one() -> Kind:
-        token = tokens.pop()
-        if token == "(":
+        word = words.pop()
+        if word == "(":
             kind = either()
-            tokens.pop()
+            words.pop()
             return kind
-        if tokens and tokens[-1] == "WITH":
-            del tokens[-2:]
-        return kind_of_id(token)
+        if words and words[-1] == "WITH":
+            del words[-2:]
+        return kind_of_id(word)
 
     return either()
 

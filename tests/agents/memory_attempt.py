@@ -38,6 +38,7 @@ class MemoryAttempt:
     async def model(
         self, request: ModelRequest, call: Callable[[ModelRequest, float], Awaitable[ModelReply]]
     ) -> ModelReply:
+        """As the port says."""
         self.asked.append(request)
         if self._recalled < len(self.journal.replies):
             self._recalled += 1
@@ -51,6 +52,7 @@ class MemoryAttempt:
     async def tool(
         self, call: ToolCall, run: Callable[[float], Awaitable[ToolReply]], *, once: bool = False
     ) -> ToolReply:
+        """As the port says."""
         known = self.journal.tool_replies.get(call.id)
         if known is not None:
             return known
@@ -60,10 +62,12 @@ class MemoryAttempt:
         return reply
 
     async def wait(self, seconds: float) -> None:
+        """As the port says; only the attempt's own time passes."""
         if seconds >= self.time_s:
             raise TimeoutError
         self.time_s -= seconds
         self.waits.append(seconds)
 
     def jitter(self) -> float:
+        """The next of the given chances."""
         return self._chances.pop(0) if len(self._chances) > 1 else self._chances[0]

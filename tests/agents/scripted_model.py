@@ -33,6 +33,7 @@ class ScriptedModel:
         self.timeouts: list[float] = []
 
     async def chat(self, request: ModelRequest, *, timeout_s: float) -> ModelReply:
+        """Give the next turn."""
         self.requests.append(request)
         self.timeouts.append(timeout_s)
         turn = self._turns.pop(0) if len(self._turns) > 1 else self._turns[0]

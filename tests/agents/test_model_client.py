@@ -19,12 +19,15 @@ from tests.agents.scripted_endpoint import Endpoint, Scripted, completion, endpo
 pytestmark = pytest.mark.asyncio
 
 KEY = "sk-very-secret-0123456789"
-CASES = [json.loads(line) for line in (Path(__file__).parent / "cases/replies.jsonl").read_text().splitlines()]
+CASES = [
+    json.loads(line) for line in (Path(__file__).parent / "cases/replies.jsonl").read_text().splitlines()
+]
 HELLO = ModelRequest(messages=({"role": "system", "content": "s"}, {"role": "user", "content": "hello"}))
 
 
 @asynccontextmanager
 async def client_of(*replies: Scripted, model: str = "m") -> AsyncIterator[tuple[ChatClient, Endpoint]]:
+    """A client, and the endpoint that gives it these replies."""
     async with endpoint(replies) as served:
         client = ChatClient(base_url=served.url, api_key=KEY, model=model)
         try:
@@ -34,6 +37,7 @@ async def client_of(*replies: Scripted, model: str = "m") -> AsyncIterator[tuple
 
 
 async def ask(client: ChatClient, request: ModelRequest = HELLO, *, timeout_s: float = 10.0) -> ModelReply:
+    """One call."""
     return await client.chat(request, timeout_s=timeout_s)
 
 
@@ -220,6 +224,7 @@ async def test_numbers_that_json_cannot_hold() -> None:
 
 
 def conversation(**said: Json) -> Sequence[dict[str, Json]]:
+    """A conversation with a tool call, and what the assistant said along with it."""
     calls: Json = [tool_call("c1", "search", "{}")]
     return (
         {"role": "user", "content": "u"},
@@ -251,4 +256,6 @@ async def test_many_calls_at_once_share_one_client() -> None:
         replies = await asyncio.gather(*(ask(client) for _ in range(100)))
         assert len(served.bodies) == 100
     assert [reply.text for reply in replies] == ["ok"] * 100
-    assert all(logging.getLogger(name).getEffectiveLevel() >= logging.WARNING for name in ("openai", "httpx2"))
+    assert all(
+        logging.getLogger(name).getEffectiveLevel() >= logging.WARNING for name in ("openai", "httpx2")
+    )

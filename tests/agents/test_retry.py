@@ -15,10 +15,12 @@ REQUEST = ModelRequest(messages=({"role": "user", "content": "u"},))
 
 
 def error(kind: str, wait_s: float | None = None) -> ModelError:
+    """An error of this kind."""
     return ModelError(kind, f"{kind}!", retry=RETRY[kind], wait_s=wait_s)
 
 
 def ask(model: ScriptedModel, attempt: MemoryAttempt) -> ModelReply:
+    """One call, on virtual time."""
     return run(PatientModel(model).ask(REQUEST, attempt))
 
 

@@ -76,6 +76,7 @@ class Workbench:
 
 
 def command(**fields: Any) -> RunSubTask:
+    """A sub-task, with defaults."""
     known: dict[str, Any] = {
         "job": "t/j", "task": "a", "attempt": 1, "ordinal": 1, "timeout_s": 120.0,
         "goal": "look it up", "kind": "extract", "tools": ALLOWED,
@@ -84,10 +85,12 @@ def command(**fields: Any) -> RunSubTask:
 
 
 def turn(*calls: Sequence[str], **more: Any) -> Scripted:
+    """A turn with these tool calls: id, name and arguments each."""
     return Scripted(body=completion(None, calls=[tool_call(*call) for call in calls], **more))
 
 
 def answer(text: str = "the answer", **more: Any) -> Scripted:
+    """A last turn."""
     return Scripted(body=completion(text, **more))
 
 
@@ -95,6 +98,7 @@ def answer(text: str = "the answer", **more: Any) -> Scripted:
 async def agent_on(
     *replies: Scripted, bench: Workbench | None = None, bounds: Bounds | None = None
 ) -> AsyncIterator[tuple[ToolUsingAgent, Endpoint]]:
+    """A sub-agent, and the endpoint that gives it these replies."""
     async with endpoint(replies) as served:
         client = ChatClient(base_url=served.url, api_key="k", model="kimi-k2.5")
         tools = (bench or Workbench()).tools
@@ -165,7 +169,12 @@ async def test_an_answer_without_tools() -> None:
 
 @pytest.mark.parametrize(
     ("value", "items", "seen"),
-    [([1, 2, 3], None, [1, 2, 3]), ([1, 2, 3], (2, 2), [3]), ({"a": 1}, None, {"a": 1}), ("text", None, "text")],
+    [
+        ([1, 2, 3], None, [1, 2, 3]),
+        ([1, 2, 3], (2, 2), [3]),
+        ({"a": 1}, None, {"a": 1}),
+        ("text", None, "text"),
+    ],
 )
 async def test_a_share_of_the_input(value: Json, items: tuple[int, int] | None, seen: Json) -> None:
     """A share of a list is a list, also of one item."""
@@ -186,7 +195,7 @@ async def test_a_share_of_the_input(value: Json, items: tuple[int, int] | None, 
     ],
 )
 async def test_json_in_the_answer(text: str, result: Json) -> None:
-    """An answer that is JSON, maybe fenced, is that JSON; what is broken or has prose around it stays text."""
+    """JSON, maybe fenced, is the result as JSON; what is broken or has prose around it stays text."""
     async with agent_on(answer(text)) as (agent, _):
         done = await agent.run(command(), MemoryAttempt())
     assert isinstance(done, Done)
@@ -320,7 +329,7 @@ async def test_output_tokens_of_a_task_are_bounded() -> None:
         (answer("", finish="content_filter"), "content_filter", True),
     ],
 )
-async def test_what_is_never_an_answer(reply: Scripted, kind: str, final: bool) -> None:
+async def test_what_is_never_an_answer(reply: Scripted, kind: str, *, final: bool) -> None:
     """Cut off or withheld: no result, no tool runs, and what it cost is counted."""
     bench = Workbench()
     async with agent_on(reply, bench=bench) as (agent, _):
@@ -372,6 +381,7 @@ async def test_an_endpoint_that_refuses() -> None:
 
 
 def direct(tool: str, args: Json = None, **more: Any) -> RunSubTask:
+    """A sub-task that is one tool call, without a model."""
     return command(**{"goal": "", "tool": tool, "args": args, "tools": (*ALLOWED, "launch")} | more)
 
 
@@ -396,7 +406,7 @@ async def test_a_tool_alone() -> None:
         (direct("shell", {"cmd": "id"}), "tool_error", True, 0),
     ],
 )
-async def test_a_tool_alone_that_fails(sub_task: RunSubTask, kind: str, final: bool, ran: int) -> None:
+async def test_a_tool_alone_that_fails(sub_task: RunSubTask, kind: str, *, final: bool, ran: int) -> None:
     """What the plan got wrong is final; a tool's own error may be tried again, unless it runs once."""
     bench = Workbench()
     async with agent_on(answer(), bench=bench) as (agent, _):
