@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from streams.core.goal import Header, Source
-from streams.core.values import NO_USAGE, JobId, Json, TaskId, Usage, Value
+from streams.core.values import NO_USAGE, JobId, Json, Reference, TaskId, Usage, Value
 
 Outcome: TypeAlias = Literal["succeeded", "partial", "failed", "rejected"]
 TaskOutcome: TypeAlias = Literal["succeeded", "failed", "skipped", "unfinished"]
@@ -142,6 +142,17 @@ class Answer:
     revision: int = 1
     source: Source | None = None
     headers: tuple[Header, ...] = ()
+
+    @property
+    def value(self) -> Json:
+        """The answer's JSON, None where there is none. The client has all values inline.
+
+        Raises:
+            ValueError: it is a claim check, which only a reader of the log can resolve.
+        """
+        if isinstance(self.answer, Reference):
+            raise ValueError(f"the answer to {self.job} is a claim check: resolve it first")
+        return None if self.answer is None else self.answer.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

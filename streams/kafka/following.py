@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import KafkaError
+from aiokafka.errors import ConsumerStoppedError, KafkaError
 
 from streams.kafka.errors import in_our_words
 from streams.kafka.reading import make_consumer, records
@@ -95,6 +95,8 @@ async def _as_they_come(consumer: AIOKafkaConsumer, topic: str, what: str) -> As
     while True:
         try:
             fetched = await consumer.getmany(timeout_ms=LOOK_UP_MS)
+        except ConsumerStoppedError:
+            return  # it was left
         except KafkaError as error:
             raise in_our_words(error, what) from error
         for batch in fetched.values():

@@ -1,0 +1,295 @@
+"""The Python client, for programs that feed goals and consume answers.
+
+    async with Swarm("127.0.0.1:9092") as swarm:
+        answer = await swarm.answer("Audit the licences of these packages", input=["attrs", "rich"])
+        print(answer.outcome, answer.value)
+
+Readers see committed records only, so every job has one answer; values that travel by claim check
+are resolved.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Final, Self, Unpack
+
+from streams.answer_reader import AnswerReader
+from streams.claims import Resolver
+from streams.core.commands import Answer
+from streams.core.events import Event
+from streams.core.job import absorb
+from streams.core.states import Finished, Job, New
+from streams.core.values import JobId
+from streams.delivery import Sender
+from streams.following import Following, readable, until
+from streams.log import Headers, Log, LogUnavailable
+from streams.resolved import resolved
+from streams.settings import Settings
+from streams.topics import ANSWERS, GOALS, JOB_EVENTS, partition_of
+from streams.wire.answers import read_answer
+from streams.wire.events import read_event
+from streams.wire.goal_writing import GoalOptions, write_goal
+
+__all__ = ["NotAnswered", "Swarm"]
+
+CONNECT_S: Final = 10.0
+SEND_S: Final = 30.0
+ANSWER_S: Final = 600.0
+WATCH_S: Final = 86_400.0
+
+REMEMBERED: Final = 100_000
+"""Jobs whose revision :meth:`Swarm.answers` remembers, to drop what it has given already."""
+
+_DEFAULTS: Final = Settings()
+
+
+class NotAnswered(TimeoutError):
+    """There was no answer in time. The job goes on: wait again, with the same id.
+
+    Attributes:
+        job: The job, ``tenant/id``.
+    """
+
+    def __init__(self, job: JobId, within_s: float) -> None:
+        super().__init__(
+            f"no answer to {job} within {within_s:g} s; it goes on where a worker runs (`anabranch worker`): "
+            f"`anabranch watch {job}` shows how far it is, `swarm.wait({job!r})` waits on"
+        )
+        self.job = job
+
+
+class Swarm:
+    """A connection to a system, for one event loop; safe to use from many tasks.
+
+    Args:
+        brokers: Kafka bootstrap servers, ``host:port`` separated by commas.
+        prefix: The prefix of the system's topics.
+        connect_s: Seconds to go on trying when no broker answers.
+        log: A log that is open already, instead of Kafka at *brokers*; it stays open.
+
+    Attributes:
+        lanes: Partitions of the system, read from its topics on entering.
+
+    Raises:
+        LogUnavailable: on entering, when there is no broker or no topics.
+    """
+
+    def __init__(
+        self,
+        brokers: str = _DEFAULTS.brokers,
+        *,
+        prefix: str = _DEFAULTS.prefix,
+        connect_s: float = CONNECT_S,
+        log: Log | None = None,
+    ) -> None:
+        self._settings = Settings(brokers=brokers, prefix=prefix)
+        self._connect_s = connect_s
+        self._given = log
+        self.lanes = 0
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(self._connect_s):
+                    log = self._given
+                    if log is None:
+                        log = await stack.enter_async_context(_kafka(self._settings))
+                    self.lanes = await log.partitions(JOB_EVENTS)
+            except TimeoutError as error:
+                raise LogUnavailable(
+                    f"no Kafka broker at {self._settings.brokers} within {self._connect_s:g} s: "
+                    "`anabranch broker start` starts one here, ANABRANCH_BROKERS names another"
+                ) from error
+            self._log, self._sender, self._resolver = log, Sender(log.producer), Resolver(log)
+            self._following = Following(log)
+            self._answers = AnswerReader(log, self._resolver, lanes=self.lanes)
+            stack.push_async_callback(self._answers.close)
+            stack.push_async_callback(self._following.close)
+            self._closing = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._closing.aclose()
+
+    async def submit(
+        self,
+        goal: str,
+        *,
+        within_s: float = SEND_S,
+        headers: Mapping[str, str | bytes] | None = None,
+        **options: Unpack[GoalOptions],
+    ) -> JobId:
+        """Send a goal; its job, once the log has it.
+
+        A goal that is sent again with the same id is the same job: after an error send it again
+        with the ``id`` you gave. An id that you do not give is random.
+
+        Args:
+            within_s: Seconds until the log must have taken it.
+            headers: Kafka headers, which come back on the answer.
+
+        Raises:
+            BadFields: an option is out of its bounds; nothing was sent.
+            Unwritable: the input has no JSON; nothing was sent.
+            RecordRefused: the goal is too large.
+            LogUnavailable: the log did not take it in time; it may still have it.
+        """
+        job, value = write_goal(goal, **options)
+        await self._submit(job, value, headers or {}, within_s)
+        return job
+
+    async def answer(
+        self,
+        goal: str,
+        *,
+        within_s: float = ANSWER_S,
+        headers: Mapping[str, str | bytes] | None = None,
+        **options: Unpack[GoalOptions],
+    ) -> Answer:
+        """Send a goal and wait for its answer. A poor outcome is an answer too: see its ``outcome``.
+
+        Any number of these at once share one reader. With an ``id`` whose job is answered already,
+        that answer is given.
+
+        Args:
+            within_s: Seconds that sending and waiting may take together.
+            headers: Kafka headers, which come back on the answer.
+
+        Raises:
+            NotAnswered: there was no answer in time.
+            BadFields, Unwritable, RecordRefused, LogUnavailable: as of :meth:`submit`.
+            ValueLost: it has an answer, whose text is past its retention.
+        """
+        job, value = write_goal(goal, **options)
+        ends = asyncio.get_running_loop().time() + within_s
+        try:
+            async with asyncio.timeout_at(ends):
+                await self._answers.begin()
+                with self._answers.expecting(job) as answer:
+                    await self._submit(job, value, headers or {}, within_s)
+                    if "id" in options:
+                        self._answers.look_back(job)
+                    return await answer
+        except TimeoutError:
+            raise NotAnswered(job, within_s) from None
+
+    async def wait(self, job: JobId, *, within_s: float = ANSWER_S) -> Answer:
+        """The answer of a job that was submitted before, also when it is there already.
+
+        Raises:
+            NotAnswered: there was no answer in time.
+            LogUnavailable, ValueLost: as of :meth:`answer`.
+        """
+        try:
+            async with asyncio.timeout(within_s):
+                await self._answers.begin()
+                with self._answers.expecting(job) as answer:
+                    self._answers.look_back(job)
+                    return await answer
+        except TimeoutError:
+            raise NotAnswered(job, within_s) from None
+
+    async def events(
+        self, job: JobId, *, since: int | None = None, within_s: float = WATCH_S, values: bool = True
+    ) -> AsyncGenerator[Event, None]:
+        """What happens to a job, from its goal to the event that ends it; then the iterator ends.
+
+        To leave earlier use ``contextlib.aclosing``; what is left open closes with the swarm.
+
+        Args:
+            since: Nothing before this is looked at (milliseconds since 1970); without it the whole
+                partition is read up to the job's beginning.
+            within_s: Seconds from the first event asked for to the last one.
+            values: False leaves values that travel by claim check as they are.
+
+        Raises:
+            NotAnswered: the job did not end in time.
+            LogUnavailable: the log cannot be read.
+        """
+        state: Job = New()
+        key = job.encode()
+        coming = self._following.records(JOB_EVENTS, [partition_of(job, self.lanes)], since or 0)
+        try:
+            async for record in until(coming, asyncio.get_running_loop().time() + within_s):
+                if record.key != key or (event := readable(read_event, record)) is None:
+                    continue
+                state, _ = absorb(state, event)
+                yield await resolved(self._resolver, event) if values else event
+                if isinstance(state, Finished):
+                    return
+        except TimeoutError:
+            raise NotAnswered(job, within_s) from None
+        finally:
+            await coming.aclose()
+
+    async def answers(self, *, since: int | None = None) -> AsyncGenerator[Answer, None]:
+        """Every answer of the system as it comes, each job's and revision's once; without an end.
+
+        A program that must miss none over its own restarts asks with the time of the last answer
+        it has dealt with. Answers of different partitions come in no particular order.
+
+        Args:
+            since: From the first answer at or after this (milliseconds since 1970; 0 is the
+                beginning). None: from the moment the first one is asked for.
+
+        Raises:
+            LogUnavailable: the log cannot be read.
+        """
+        given: OrderedDict[JobId, int] = OrderedDict()
+        coming = self._following.records(ANSWERS, range(self.lanes), since)
+        try:
+            async for record in coming:
+                if (answer := readable(read_answer, record)) is None or given.get(
+                    answer.job, 0
+                ) >= answer.revision:
+                    continue
+                given[answer.job] = answer.revision
+                given.move_to_end(answer.job)
+                if len(given) > REMEMBERED:
+                    given.popitem(last=False)
+                yield await resolved(self._resolver, answer)
+        finally:
+            await coming.aclose()
+
+    async def published(self, *, since: int = 0) -> tuple[Answer, ...]:
+        """The answers that are there, newest revision of each job, oldest first.
+
+        Args:
+            since: Milliseconds since 1970.
+
+        Raises:
+            LogUnavailable: the log cannot be read.
+        """
+        newest: dict[JobId, Answer] = {}
+        for partition in range(self.lanes):
+            async for records in self._log.read(ANSWERS, partition, since=since):
+                for record in records:
+                    answer = readable(read_answer, record)
+                    if answer and answer.revision >= newest.get(answer.job, answer).revision:
+                        newest[answer.job] = answer
+        ordered = sorted(newest.values(), key=lambda answer: (answer.answered_at, answer.job))
+        return tuple([await resolved(self._resolver, answer) for answer in ordered])
+
+    async def _submit(
+        self, job: JobId, value: bytes, headers: Mapping[str, str | bytes], within_s: float
+    ) -> None:
+        sent: Headers = tuple(
+            (name, text.encode() if isinstance(text, str) else text) for name, text in headers.items()
+        )
+        place = partition_of(job, self.lanes)
+        try:
+            async with asyncio.timeout(within_s):
+                await self._sender.deliver(GOALS, value, key=job.encode(), partition=place, headers=sent)
+        except TimeoutError as error:
+            raise LogUnavailable(
+                f"the goal of {job} was not taken within {within_s:g} s by {self._settings.brokers}; "
+                "send it again with the same id"
+            ) from error
+
+
+def _kafka(settings: Settings) -> AbstractAsyncContextManager[Log]:
+    # Here, so that a program that uses the client with another log, or only its types, has no Kafka.
+    from streams.kafka.log import KafkaLog  # noqa: PLC0415
+
+    return KafkaLog(settings)

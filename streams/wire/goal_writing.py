@@ -1,0 +1,93 @@
+"""Goals as programs write them: checked here by the model that intake reads them with."""
+
+from typing import Any, TypedDict, Unpack
+from uuid import uuid4
+
+from streams.core.values import JobId, Json
+from streams.wire.envelope import dump
+from streams.wire.goal_fields import read_fields
+from streams.wire.goals import DEPTH
+
+
+class LimitOptions(TypedDict, total=False):
+    """How much the job may do at once and in all.
+
+    Attributes:
+        max_subtasks: Sub-tasks in the plan, at most 100.
+        concurrency: Sub-tasks running at once.
+        timeout_s: Seconds one attempt may run.
+        max_attempts: Attempts a sub-task has.
+    """
+
+    max_subtasks: int
+    concurrency: int
+    timeout_s: float
+    max_attempts: int
+
+
+class JoinOptions(TypedDict, total=False):
+    """When results make an answer.
+
+    Attributes:
+        min_success_ratio: Share of sub-tasks (0 to 1) that must succeed for a partial answer.
+        fail_fast_ratio: Share of failures beyond which the job ends at once.
+    """
+
+    min_success_ratio: float
+    fail_fast_ratio: float
+
+
+class BudgetOptions(TypedDict, total=False):
+    """What the job may spend.
+
+    Attributes:
+        tokens: Tokens, in and out.
+        calls: Model calls.
+        usd: US dollars, at list prices.
+    """
+
+    tokens: int
+    calls: int
+    usd: float
+
+
+class GoalOptions(TypedDict, total=False):
+    """What a goal may say beside its words; ``docs/reference/goals.schema.json`` has the bounds.
+
+    Attributes:
+        id: The job is ``tenant/id``; a goal sent twice with one id is one job. A random one where
+            none is given.
+        tenant: Who pays and takes turns with others.
+        priority: 0 to 9, 9 goes first.
+        input: Any JSON to work on; the items of a list are divided among sub-tasks.
+        tools: Names of the tools that sub-agents may use.
+        model: The model; the worker's own where not said.
+        deadline_s: Seconds until it is answered with what is there.
+    """
+
+    id: str
+    tenant: str
+    priority: int
+    input: Json
+    tools: list[str] | tuple[str, ...]
+    model: str | None
+    deadline_s: float | None
+    budget: BudgetOptions
+    limits: LimitOptions
+    join: JoinOptions
+
+
+def write_goal(text: str, **options: Unpack[GoalOptions]) -> tuple[JobId, bytes]:
+    """The job that a goal will be, and its record's value.
+
+    Raises:
+        BadFields: a field is unknown or out of its bounds; the message says which.
+        Unwritable: its input has no JSON.
+    """
+    written: dict[str, Any] = {"goal": text, **options}
+    given = {name: value for name, value in written.items() if value is not None}
+    if isinstance(given.get("tools"), tuple):
+        given["tools"] = list(given["tools"])
+    given.setdefault("id", uuid4().hex)  # so that sending it again is the same job
+    fields = read_fields(given)
+    return f"{fields.tenant}/{fields.id}", dump(given, depth=DEPTH)
