@@ -23,6 +23,8 @@ _TOKEN = re.compile(
     rf'|({_UNQUOTED}")'
     r"|(?:-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+|true|false|null))"
 )
+# Behind a value: it was a member of something else, whose beginning is lost or broken.
+_MEMBER = re.compile(r"""[ \t\r\n]*+(?:[\]}]|,[ \t\r\n]*+["\[{])""")
 _SPACE = re.compile(r"[ \t\r\n]*+")
 # What a string, a number or a word looks like where the text ends inside it.
 _CUT = re.compile(
@@ -37,7 +39,7 @@ class JsonInText:
     """What a text holds of JSON.
 
     Attributes:
-        values: The text of every whole object or list that is not inside another.
+        values: The text of every whole object or list that is not inside another, be that one broken.
         broken: Where JSON with at least one member breaks the grammar first, for a person; empty
             where none does. Nothing inside of it is among *values*.
         cut: The text ends inside of JSON with at least one member.
@@ -72,8 +74,11 @@ def find_json(text: str) -> JsonInText:
             reading = _Reading(text, start)
             reading.run()
             if reading.whole:
-                values.append(text[start : reading.place])
                 place = reading.place
+                if member := _MEMBER.match(text, place):
+                    broken = member.end() - 1 if broken < 0 else broken
+                else:
+                    values.append(text[start:place])
             elif reading.at_end:
                 cut, cut_early = cut or reading.members, True
                 place = len(text) if reading.members else reading.innermost + 1

@@ -98,7 +98,10 @@ def read_plan(text: str, finish_reason: str, command: MakePlan) -> Plan | Refuse
         return Refused(reasons=(f"{CUT_OFF}: {NO_PLAN}" if found.cut_early else NO_PLAN,))
     if best >= _Rank.SOME_SUB_TASKS and any(plan != plans[0] for plan in plans[1:]):
         return Refused(reasons=(f"{len(plans)} plans in the reply: send one",))
-    return _read(plans[-1], best, command)
+    outcome = _read(plans[-1], command)
+    if isinstance(outcome, Refused) and best == _Rank.LIST:
+        return Refused(reasons=(NO_PLAN, *outcome.reasons))
+    return outcome
 
 
 def _members(pairs: list[tuple[str, Json]]) -> Json:
@@ -153,7 +156,7 @@ def _rank(entries: Json) -> _Rank:
     return _Rank.SOME_SUB_TASKS if some else _Rank.LIST
 
 
-def _read(entries: Json, rank: _Rank, command: MakePlan) -> Plan | Refused:
+def _read(entries: Json, command: MakePlan) -> Plan | Refused:
     if not isinstance(entries, list):
         return Refused(reasons=(f"the sub-tasks must be a list, are {_type(entries)}",))
     proposals: list[Proposal] = []
@@ -165,7 +168,7 @@ def _read(entries: Json, rank: _Rank, command: MakePlan) -> Plan | Refused:
         if proposal:
             proposals.append(proposal)
     if reasons:
-        return Refused(reasons=bounded([NO_PLAN, *reasons] if rank == _Rank.LIST else reasons))
+        return Refused(reasons=bounded(reasons))
     return admit(proposals, max_subtasks=command.max_subtasks, items=command.items)
 
 
