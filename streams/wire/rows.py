@@ -74,6 +74,7 @@ _STATES: Final = {
 _ROWS: Final = {
     kind.__name__: SchemaValidator(model_of(kind)) for kind in (PositionRow, JobRow, GoalRow, Finished)
 }
+_ORDINAL: Final = SchemaValidator(model_of(int))
 _TASK: Final = SchemaValidator(model_of(SubTask))
 
 
@@ -106,7 +107,7 @@ def read_row(record: Record) -> Row:
         if data["type"] == "SubTaskRow":
             task = data["task"]
             return SubTaskRow(
-                ordinal=data["ordinal"],
+                ordinal=_ORDINAL.validate_python(data["ordinal"]),
                 state=_STATES[data["is"]].validate_python(data["state"]),
                 task=None if task is None else _TASK.validate_python(task),
             )
