@@ -47,7 +47,7 @@ class Intake:
         await self.run(deliveries)
 
     async def run(self, deliveries: AsyncIterator[Delivery]) -> None:
-        """Take in the goals of one partition until cancelled, then return.
+        """Take in the goals of one partition until cancelled.
 
         Many are under way at once; they are acknowledged in order, each once its job (or its dead
         letter) is on the log. What was not comes again to whoever has the partition next.
@@ -69,10 +69,6 @@ class Intake:
                 waiting.append((delivery, task))
                 task.add_done_callback(acknowledge)
             await asyncio.gather(*(task for _, task in waiting))
-        except asyncio.CancelledError:
-            # The partition has moved, or the process ends. Faust would count the error as a crash
-            # of the agent, and end the worker after a few.
-            return
         finally:
             left = [task for _, task in waiting]
             for task in left:

@@ -34,6 +34,8 @@ from streams.wire.rows import write_row
 STAGED_EVENTS = 400
 """A batch that asks for nothing waits for one that does; not beyond this many events."""
 
+TICK_S = 0.001
+
 Sending: TypeAlias = tuple[str, bytes, int, bytes | None, Headers]
 """Topic, key, partition, value and headers of a record."""
 
@@ -144,8 +146,9 @@ class Partition:
         """Seconds to wait for events: until the staged ones must land, or a timer is due."""
         waits = [wait for wait in (self._timers.wait(),) if wait is not None]
         if self._staged_since is not None:
-            waits.append(max(0.0, self._staged_since + self._settings.stage_s - self._monotonic()))
-        return min(waits) if waits else None
+            waits.append(self._staged_since + self._settings.stage_s - self._monotonic())
+        # A clock need not move in less than a millisecond: to wait for less could wait for ever.
+        return max(TICK_S, min(waits)) if waits else None
 
     async def step(self, records: Sequence[Record], *, staging: bool = True) -> None:
         """Fold a batch; what it asks for, its rows and our position land together or not at all.

@@ -10,7 +10,7 @@ from streams.core.commands import Answer
 from streams.delivery import Sender
 from streams.intake import Intake
 from streams.lanes import Lanes
-from streams.log import Record
+from streams.log import Headers, LogUnavailable, Record
 from streams.memory_log import NO_FAULTS, Faults, MemoryCluster, MemoryLog
 from streams.orchestrator import Orchestrator
 from streams.settings import Settings
@@ -53,10 +53,19 @@ class SwarmInMemory:
         log.start(log.deliveries(GOALS, "agents", intake.agent))
         return log
 
-    async def submit(self, goal: object, *, partition: int = 0, key: bytes = b"") -> None:
+    async def submit(self, goal: object, *, partition: int = 0, headers: Headers = ()) -> None:
         """Put a goal on its topic: bytes or None as they are, anything else as JSON."""
         value = goal if isinstance(goal, bytes) or goal is None else orjson.dumps(goal)
-        await (await self._outside.producer.send(GOALS, value, key=key, partition=partition))
+        sent = await self._outside.producer.send(GOALS, value, key=b"", partition=partition, headers=headers)
+        await sent
+
+    async def submit_surely(self, goal: object, *, partition: int = 0) -> None:
+        """As :meth:`submit`, again and again until the log says it has it."""
+        while True:
+            try:
+                return await self.submit(goal, partition=partition)
+            except LogUnavailable:
+                await asyncio.sleep(1)
 
     async def records(self, topic: str) -> list[Record]:
         """Everything on a topic that a read_committed reader sees, partition by partition."""
@@ -67,6 +76,13 @@ class SwarmInMemory:
             for record in records
         ]
 
+    async def _surely(self, topic: str) -> list[Record]:
+        while True:
+            try:
+                return await self.records(topic)
+            except LogUnavailable:
+                await asyncio.sleep(1)
+
     async def answers(self, count: int, *, within_s: float = 300.0) -> dict[str, Answer]:
         """Wait for *count* answers, then a little longer, and return all there are by id.
 
@@ -74,10 +90,10 @@ class SwarmInMemory:
             AssertionError: a job has more than one answer, or they did not come in time.
         """
         async with asyncio.timeout(within_s):
-            while len(await self.records(ANSWERS)) < count:
-                await asyncio.sleep(0.5)
+            while len(await self._surely(ANSWERS)) < count:
+                await asyncio.sleep(5)
         await asyncio.sleep(5.0)  # virtual: for answers that must not come
-        answers = [read_answer(record) for record in await self.records(ANSWERS)]
+        answers = [read_answer(record) for record in await self._surely(ANSWERS)]
         by_id = {answer.id: answer for answer in answers}
         assert len(by_id) == len(answers), sorted(answer.id for answer in answers)
         return by_id
