@@ -13,7 +13,7 @@ from streams.core.commands import Answer, Command, MakeAnswer, MakePlan, RunSubT
 from streams.core.events import SubTaskSucceeded
 from streams.core.values import Inline, Json, Reference, Value
 from streams.delivery import Sender
-from streams.log import Log, LogUnavailable, Record
+from streams.log import LogUnavailable, Reader, Record
 from streams.topics import JOB_EVENTS, TRANSCRIPTS
 from streams.transcript import ValueChunk
 from streams.wire.envelope import Unreadable
@@ -81,7 +81,7 @@ class Resolver:
     so nobody may change them.
     """
 
-    def __init__(self, log: Log, *, cache_bytes: int = CACHE_BYTES, within_s: float = RESOLVE_S) -> None:
+    def __init__(self, log: Reader, *, cache_bytes: int = CACHE_BYTES, within_s: float = RESOLVE_S) -> None:
         """Begin with nothing read.
 
         Args:

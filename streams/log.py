@@ -103,7 +103,17 @@ Owner: TypeAlias = Callable[[Claim], Awaitable[None]]
 Agent: TypeAlias = Callable[[int, AsyncIterator[Delivery]], Awaitable[None]]
 
 
-class Log(Protocol):
+class Reader(Protocol):
+    """What can be read again."""
+
+    def read(
+        self, topic: str, partition: int, *, offset: int | None = None, since: int | None = None
+    ) -> AsyncIterator[Sequence[Record]]:
+        """Records from *offset* (or from the first at or after *since*, milliseconds since 1970,
+        or from the beginning) up to the end that the partition had at the start."""
+
+
+class Log(Reader, Protocol):
     """One connection to the log, for one process."""
 
     @property
@@ -111,12 +121,6 @@ class Log(Protocol):
 
     def transactions(self, identity: str) -> AbstractAsyncContextManager[Transactions]:
         """A producer under this transactional identity; entering it fences the older one."""
-
-    def read(
-        self, topic: str, partition: int, *, offset: int | None = None, since: int | None = None
-    ) -> AsyncIterator[Sequence[Record]]:
-        """Records from *offset* (or from the first at or after *since*, milliseconds since 1970,
-        or from the beginning) up to the end that the partition had at the start."""
 
     def follow(
         self, topic: str, partitions: Sequence[int], *, since: int | None = None
