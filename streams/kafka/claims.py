@@ -15,6 +15,8 @@ from streams.log import Fenced, LogUnavailable, Owner, Record
 from streams.settings import Settings
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.2, 10.0
+AWAY_S = 1.0
+"""Longest pause where the log was away: it costs little to ask, and the first to ask goes on first."""
 LET_GO_S = 5.0
 """Seconds a lost partition's owner has to end, less than the rebalance timeout."""
 REBALANCE_S = 10.0
@@ -198,6 +200,7 @@ class Ownership(ConsumerRebalanceListener):
         where = {"topic": self._topic, "partition": place.partition}
         while True:
             claim = KafkaClaim(self._consumer, place, self._settings.batch)
+            began = asyncio.get_running_loop().time()
             try:
                 if not first:
                     await self._rewind(place)
@@ -210,13 +213,15 @@ class Ownership(ConsumerRebalanceListener):
                 pause = max(pause, 2 * self._settings.heartbeat_s)
                 log.warning("owner_fenced", reason=str(error), again_in_s=pause, **where)
             except LogUnavailable as error:
+                pause = min(pause, AWAY_S)
                 self._trouble(str(error))
                 log.info("owner_without_log", reason=str(error), again_in_s=pause, **where)
             except Exception:
                 log.exception("owner_failed", again_in_s=pause, **where)
             self._claims.pop(place, None)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LAST_PAUSE_S)
+            went_well = asyncio.get_running_loop().time() - began > 2 * LAST_PAUSE_S
+            pause = FIRST_PAUSE_S if went_well else min(2 * pause, LAST_PAUSE_S)
 
     async def _rewind(self, place: TopicPartition) -> None:
         """Back to what is known to be done: the owner before may have taken more than that."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import structlog
@@ -23,7 +23,10 @@ START_S = 30.0
 END_S = 15.0
 """Seconds that the end of a transaction may take, the same as its timeout on the broker: a commit
 that was not decided by then never will be."""
-STOP_S = 5.0
+ABORT_S = 3.0
+"""Seconds to wait for an abort; the identity's next producer would do it as well."""
+STOP_S = 3.0
+"""Seconds to wait for a producer's end; one whose broker is away ends in the background."""
 BATCH_BYTES = 1_048_576
 """Inside a transaction nothing is awaited between sends, so a full batch would block."""
 log = structlog.get_logger()
@@ -75,13 +78,24 @@ async def start_producer(settings: Settings, identity: str | None = None) -> AIO
     return producer
 
 
+_stopping: set[asyncio.Task[None]] = set()
+
+
 async def stop_producer(producer: AIOKafkaProducer) -> None:
-    """Stop it, within a bound: a producer whose broker is away would wait for it."""
+    """Stop it, within a bound.
+
+    One that waits for its broker is left to end by itself when that is back: to cancel it half way
+    would leave its sender trying for ever.
+    """
+    stopping = asyncio.create_task(_stop(producer))
+    _stopping.add(stopping)
+    stopping.add_done_callback(_stopping.discard)
+    await asyncio.wait([stopping], timeout=STOP_S)
+
+
+async def _stop(producer: AIOKafkaProducer) -> None:
     try:
-        async with asyncio.timeout(STOP_S):
-            await producer.stop()
-    except TimeoutError:
-        await producer.client.close()
+        await producer.stop()
     except KafkaError as error:  # it failed before and says so again
         log.debug("producer_stopped_with_error", reason=str(error))
 
@@ -168,7 +182,6 @@ class KafkaProducer:
         self._deliveries = _Deliveries(self._failed)
         self._broken = False
         self._replacing = asyncio.Lock()
-        self._stopping: set[asyncio.Task[None]] = set()
 
     async def send(
         self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
@@ -188,7 +201,7 @@ class KafkaProducer:
 
     async def close(self) -> None:
         """Send what waits, within a bound, and disconnect."""
-        await asyncio.gather(*self._stopping, stop_producer(self._producer))
+        await stop_producer(self._producer)
         self._deliveries.close()
 
     def _failed(self, error: KafkaError) -> None:
@@ -201,9 +214,7 @@ class KafkaProducer:
             log.warning("producer_replaced", brokers=self._settings.brokers)
             old, self._producer = self._producer, await start_producer(self._settings)
             self._broken = False
-            stopping = asyncio.create_task(stop_producer(old))
-            self._stopping.add(stopping)
-            stopping.add_done_callback(self._stopping.discard)
+            await stop_producer(old)
 
 
 class _CommitWatch:
@@ -233,7 +244,8 @@ class KafkaTransactions:
         self._settings = settings
         self._identity = identity
         self._producer = producer
-        self._deliveries = _Deliveries(lambda _: None)
+        self._deliveries = _Deliveries(self._failed)
+        self._refused = False
         self._watch = _CommitWatch(producer)
         self._sent: list[asyncio.Future[int]] = []
         self._over: str | None = None
@@ -267,7 +279,7 @@ class KafkaTransactions:
         if self._over is not None:
             raise LogUnavailable(f"{self._identity}: {self._over}; start a new producer")
         self._sent = []
-        await self._within(self._producer.begin_transaction(), "begin")
+        await self._within(END_S, self._producer.begin_transaction(), "begin")
         try:
             yield
             await asyncio.gather(*self._sent)
@@ -277,7 +289,7 @@ class KafkaTransactions:
             await self._abort(error)
             raise
         self._over = "the outcome of a commit is unknown"
-        await self._within(self._producer.commit_transaction(), "commit")
+        await self._within(END_S, self._producer.commit_transaction(), "commit")
         if self._watch.lost:
             raise LogUnavailable(f"{self._identity}: {self._over}, an answer got lost; start a new producer")
         self._over = None
@@ -292,22 +304,25 @@ class KafkaTransactions:
         if isinstance(cause, Fenced):
             return
         try:
-            await self._within(self._producer.abort_transaction(), "abort")
+            await self._within(ABORT_S, self._producer.abort_transaction(), "abort")
         except (Fenced, LogUnavailable) as error:
             log.warning("transaction_not_aborted", identity=self._identity, reason=str(error))
         else:
-            if not self._watch.lost and not isinstance(cause, RecordRefused):
+            if self._refused:
+                self._over = "the broker refused a record"  # its sequence number is missing from now on
+            elif not self._watch.lost:
                 self._over = None
-            else:
-                self._over = "a record was refused"  # its sequence number is missing from now on
 
-    async def _within(self, step: "asyncio.Future[None]", what: str) -> None:
+    def _failed(self, error: KafkaError) -> None:
+        self._refused = self._refused or not error.retriable
+
+    async def _within(self, seconds: float, step: Awaitable[None], what: str) -> None:
         try:
-            async with asyncio.timeout(END_S):
+            async with asyncio.timeout(seconds):
                 await step
         except TimeoutError as error:
             raise LogUnavailable(
-                f"{what} of a transaction of {self._identity}: no answer in {END_S} s"
+                f"{what} of a transaction of {self._identity}: no answer in {seconds} s"
             ) from error
         except AssertionError as error:  # its state allows no such step: it failed in the background
             raise LogUnavailable(

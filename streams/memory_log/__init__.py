@@ -16,7 +16,7 @@ with virtual time is repeatable by its seed.
 """
 
 from streams.memory_log.cluster import MemoryCluster
-from streams.memory_log.connection import MemoryLog
+from streams.memory_log.connection import Limits, MemoryLog
 from streams.memory_log.faults import NO_FAULTS, Faults
 
-__all__ = ["NO_FAULTS", "Faults", "MemoryCluster", "MemoryLog"]
+__all__ = ["NO_FAULTS", "Faults", "Limits", "MemoryCluster", "MemoryLog"]

@@ -155,8 +155,9 @@ class Streams:
         task.add_done_callback(lambda done: self._leaving.pop(done, None))
 
     async def _run(self, partition: int, stream: Stream) -> None:
-        await self._agent(partition, stream)
-        if not self.ending and self._running.get(partition, (None, None))[0] is stream:
+        await self._agent(partition, stream)  # one that is cancelled may end as it likes
+        task = asyncio.current_task()
+        if task is None or not task.cancelling():
             raise RuntimeError(f"agent of {self._topic}-{partition} ended by itself")
 
     def _ended(self, task: asyncio.Task[None]) -> None:

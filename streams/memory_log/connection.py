@@ -91,7 +91,10 @@ class MemoryLog:
         position, end = await self._reach.call(
             "read",
             f"read {topic}-{partition}",
-            lambda: (offset if offset is not None else 0 if since is None else source.at(since), source.stable),
+            lambda: (
+                offset if offset is not None else 0 if since is None else source.at(since),
+                source.stable,
+            ),
         )
         while position < end:
             await self._reach.there()

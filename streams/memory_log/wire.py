@@ -29,6 +29,7 @@ class Fate(Enum):
 
 @dataclass(eq=False, slots=True)
 class _Flight:
+    sent: float
     due: float
     deadline: float
     fate: Fate
@@ -42,7 +43,8 @@ class Wire:
 
     A request goes on without the task that made it, as it does in aiokafka. The reply of one that
     was lost, or whose answer was, raises :class:`LogUnavailable` when its deadline has passed; the
-    line waits for that, since a producer does not overtake its own retries.
+    line waits for that, since a producer does not overtake its own retries. What a line is given
+    at the same moment shares its fate, as records of one batch do.
     """
 
     def __init__(self, faults: Faults, chance: Random, began: float, timeout_s: float) -> None:
@@ -67,7 +69,9 @@ class Wire:
         reply.add_done_callback(lambda done: done.cancelled() or done.exception())
         now = self._loop.time()
         queue = self._lines.setdefault(line, deque())
-        flight = _Flight(now + self._delay(), now + self._timeout_s, fate, apply, reply, what)
+        if queue and queue[-1].sent == now:
+            fate = queue[-1].fate  # both are in one batch
+        flight = _Flight(now, now + self._delay(), now + self._timeout_s, fate, apply, reply, what)
         queue.append(flight)
         if len(queue) == 1:
             self._later(line, flight.due)

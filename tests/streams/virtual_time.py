@@ -56,8 +56,22 @@ def run(coroutine: Coroutine[Any, Any, T], *, end_s: float = 36_000.0) -> T:
     """
 
     async def bounded() -> T:
-        async with asyncio.timeout(end_s):
-            return await coroutine
+        try:
+            async with asyncio.timeout(end_s):
+                return await coroutine
+        finally:
+            await _end_the_rest()
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(bounded())
+
+
+async def _end_the_rest() -> None:
+    """Cancel what was left running, and what that begins on its way out."""
+    for _ in range(100):
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        if not rest:
+            return
+        for task in rest:
+            task.cancel()
+        await asyncio.wait(rest, timeout=1)
