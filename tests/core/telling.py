@@ -1,0 +1,226 @@
+"""Tells a job's story as text: events with their time, and under each what it led to."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, fields, is_dataclass, replace
+from typing import Any
+
+from streams.core.commands import Answer, Bury, Command, Effect, MakeAnswer, MakePlan, RunSubTask, TaskResult
+from streams.core.events import (
+    AttemptOverdue,
+    DeadlinePassed,
+    Event,
+    JobSubmitted,
+    Planned,
+    RetryDue,
+    SubTaskFailed,
+    SubTaskStarted,
+    SubTaskSucceeded,
+)
+from streams.core.goal import Goal, Source
+from streams.core.job import absorb
+from streams.core.pacing import Pacing
+from streams.core.plan import SubTask
+from streams.core.release import lane_of
+from streams.core.states import Job, New
+from streams.core.values import ANSWER, PLAN, Inline, Json, Reference, TaskId, Usage, Value
+
+JOB = "acme/boats"
+START = 1_767_225_600_000
+LANES = 8
+
+
+class Story:
+    """One job from its first event on, with pacing as the orchestrator does it."""
+
+    def __init__(self, title: str) -> None:
+        self._lines = [f"# {title}", ""]
+        self._job: Job = New()
+        self._pacing = Pacing(256)
+        self._at, self._offset = START, 0
+
+    @property
+    def text(self) -> str:
+        """All that was told."""
+        return "\n".join(self._lines) + "\n"
+
+    def see(self, event: Event, *, after_s: float = 1.0) -> None:
+        """The next event, so many seconds after the one before."""
+        self._at += int(after_s * 1000)
+        self._offset += 1
+        event = replace(event, at=self._at, offset=self._offset)
+        before = self._job
+        self._job, effects = absorb(before, event)
+        self._pacing.touch(before, self._job)
+        released = self._pacing.release(lambda _: self._job, self._at)
+        commands = [command for _, given in released for command in given]
+        for job, _ in released:
+            self._job = job
+        self._lines.append(f"{(self._at - START) / 1000:7.1f} s  {of_event(event)}")
+        led_to = [*map(of_command, commands), *(line for effect in effects for line in of_effect(effect))]
+        if self._job is before and not led_to:
+            led_to = ["(nothing)"]
+        self._lines += [f"           {line}" for line in led_to]
+
+    def submitted(self, goal: Goal) -> None:
+        """The goal arrives."""
+        source = Source(topic="goals", partition=0, offset=41)
+        self.see(JobSubmitted(job=JOB, goal=goal, source=source, lanes=LANES), after_s=0)
+
+    def planned(self, *plan: SubTask, usage: Usage = Usage(calls=1, tokens_in=900, tokens_out=100)) -> None:  # noqa: B008 - frozen
+        """The planner answers."""
+        self.started(PLAN)
+        self.see(Planned(job=JOB, task=PLAN, attempt=1, plan=plan, usage=usage))
+
+    def started(self, *tasks: TaskId, attempt: int = 1) -> None:
+        """Lanes begin attempts."""
+        for task in tasks:
+            self.see(SubTaskStarted(job=JOB, task=task, attempt=attempt, run="run-1"), after_s=0.1)
+
+    def succeeded(
+        self,
+        task: TaskId,
+        result: Json,
+        *,
+        attempt: int = 1,
+        size: int | None = None,
+        usage: Usage = Usage(),  # noqa: B008
+    ) -> None:
+        """A sub-agent has its result."""
+        size = len(json.dumps(result)) if size is None else size
+        value = Inline(value=result)
+        self.see(SubTaskSucceeded(job=JOB, task=task, attempt=attempt, result=value, size=size, usage=usage))
+
+    def failed(
+        self,
+        task: TaskId,
+        kind: str,
+        reason: str,
+        *,
+        attempt: int = 1,
+        retry_in: float = 0.0,
+        final: bool = False,
+        usage: Usage = Usage(),  # noqa: B008
+    ) -> None:
+        """A sub-agent gives up on one attempt."""
+        self.see(
+            SubTaskFailed(
+                job=JOB,
+                task=task,
+                attempt=attempt,
+                kind=kind,
+                reason=reason,
+                retry_in=retry_in,
+                final=final,
+                usage=usage,
+            )
+        )
+
+    def retry_due(self, task: TaskId, attempt: int, *, after_s: float) -> None:
+        """The orchestrator's timer for the next attempt."""
+        self.see(RetryDue(job=JOB, task=task, attempt=attempt), after_s=after_s)
+
+    def overdue(self, task: TaskId, attempt: int, *, after_s: float, retry_in: float = 0.0) -> None:
+        """The orchestrator's timer for a late attempt."""
+        self.see(AttemptOverdue(job=JOB, task=task, attempt=attempt, retry_in=retry_in), after_s=after_s)
+
+    def deadline(self, *, after_s: float) -> None:
+        """The orchestrator's timer for the whole job."""
+        self.see(DeadlinePassed(job=JOB), after_s=after_s)
+
+    def answered(self, text: str) -> None:
+        """The synthesis succeeds."""
+        self.started(ANSWER)
+        self.succeeded(ANSWER, text)
+
+
+def of_event(event: Event) -> str:
+    """An event in a line."""
+    name = type(event).__name__
+    if (task := getattr(event, "task", "")) != "":
+        name += f" {task}/{getattr(event, 'attempt', 0)}"
+    return f"{name} {told(event, leave=('job', 'task', 'attempt', 'at', 'offset', 'lanes', 'run'))}".rstrip()
+
+
+def of_command(command: Command) -> str:
+    """A command in a line."""
+    lane = lane_of(command.job, command.ordinal, command.attempt, LANES)
+    head = f"-> {type(command).__name__} {command.task}/{command.attempt} on lane {lane}"
+    match command:
+        case MakePlan():
+            return f"{head}: {told_value(command.text)}"
+        case RunSubTask(dep=dep):
+            return f"{head}: {command.goal}" + (f"; with {results(dep)}" if dep else "")
+        case MakeAnswer(results=all_):
+            return f"{head}: with {results(all_)}"
+
+
+def of_effect(effect: Effect) -> Iterable[str]:
+    """An effect in lines."""
+    match effect:
+        case Bury(reason=reason):
+            yield f"=> dead letter: {reason}"
+        case Answer():
+            yield f"=> Answer: {effect.outcome} by {effect.rule}" + (
+                f", {effect.reason}" * bool(effect.reason)
+            )
+            if effect.answer is not None:
+                yield f"     {told_value(effect.answer)}"
+            for report in effect.subtasks:
+                attempts = f"{report.attempts} attempt{'s' * (report.attempts != 1)}"
+                yield f"     {report.task}: {report.outcome}, {attempts}" + f", {report.reason}" * bool(
+                    report.reason
+                )
+            if effect.usage != Usage():
+                yield f"     spent {told(effect.usage)}"
+
+
+def results(items: Iterable[TaskResult]) -> str:
+    """Results of dependencies."""
+    return ", ".join(
+        f"{item.task}={told_value(item.result)}"
+        if item.result
+        else f"{item.task} {item.outcome} ({item.reason})"
+        for item in items
+    )
+
+
+def told_value(value: Value) -> str:
+    """A value, cut where it is long."""
+    match value:
+        case Inline(value=inner):
+            text = json.dumps(inner)
+            return text if len(text) <= 300 else f"{text[:40]}... ({len(text)} bytes)"
+        case Reference():
+            offsets = ", ".join(map(str, value.offsets))
+            return f"[{value.topic}/{value.partition} at {offsets}: {value.size} bytes]"
+
+
+def told(value: object, *, leave: tuple[str, ...] = ()) -> str:
+    """The fields that are not at their default."""
+    parts = []
+    for field in fields(value):  # type: ignore[arg-type]
+        inner: Any = getattr(value, field.name)
+        if field.name in leave or (field.default is not MISSING and inner == field.default):
+            continue
+        parts.append(f"{field.name}={inside(inner)}")
+    return " ".join(parts)
+
+
+def inside(value: Any) -> str:
+    """A field's value."""
+    if isinstance(value, Inline | Reference):
+        return told_value(value)
+    if isinstance(value, Source):
+        return f"{value.topic}[{value.partition}]@{value.offset}"
+    if isinstance(value, tuple) and value and isinstance(value[0], SubTask):
+        shown = [task.id + (f"({short(task.dep)})" if task.dep else "") for task in value]
+        return f"[{short(shown)}]"
+    if is_dataclass(value):
+        return f"({told(value)})"
+    return json.dumps(value) if isinstance(value, str) else str(value)
+
+
+def short(words: Sequence[str]) -> str:
+    """Words in a row, the middle left out where there are many."""
+    return " ".join(words if len(words) <= 12 else [*words[:3], "...", *words[-2:]])
