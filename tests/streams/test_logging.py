@@ -1,0 +1,69 @@
+"""Logging: one JSON object a line, and no secret in any of them."""
+
+import io
+import logging
+from collections.abc import Iterator
+
+import orjson
+import pytest
+import structlog
+
+from streams.logging import HIDDEN, configure, hiding
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def lines(stream: io.StringIO) -> list[dict[str, str]]:
+    """The lines as what they are."""
+    return [orjson.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_events_are_json_lines() -> None:
+    """Ours and the libraries', with level, time and exception."""
+    stream = io.StringIO()
+    configure(stream=stream)
+    structlog.get_logger().info("lane_owned", lane=3)
+    logging.getLogger("somebody").warning("says %s", "hello")
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        structlog.get_logger().exception("failed")
+    ours, theirs, failed = lines(stream)
+    assert (ours["event"], ours["lane"], ours["level"]) == ("lane_owned", 3, "info")
+    assert (theirs["event"], theirs["logger"], theirs["level"]) == ("says hello", "somebody", "warning")
+    assert "ValueError: broken" in failed["exception"]
+    assert all(line["timestamp"].endswith("Z") for line in (ours, theirs, failed))
+
+
+@pytest.mark.parametrize("json", [True, False])
+def test_secrets_do_not_get_out(json: bool) -> None:  # noqa: FBT001 - a case
+    """Not as a value, in a text, in an exception, nor by way of another logger."""
+    secret = 'my"odd key'
+    stream = io.StringIO()
+    configure(stream=stream, secrets=[secret, ""], json=json)
+    log = structlog.get_logger()
+    log.info("started", key=secret, nested={"list": [secret]}, url="http://me:hunter2@host/")
+    try:
+        raise ValueError(f"refused {secret} and sk-abcdefghijklmnop")
+    except ValueError:
+        log.exception("failed")
+    logging.getLogger("httpx2").warning("Authorization: Bearer %s", "abc.def")
+    said = stream.getvalue()
+    for hidden in ("odd key", "hunter2", "abcdefghijklmnop", "abc.def"):
+        assert hidden not in said
+    assert HIDDEN in said
+
+
+def test_what_is_no_secret_stays() -> None:
+    """Names that only begin like keys, and addresses without a password."""
+    hide = hiding([])
+    text = "task-skeleton sk-1 http://127.0.0.1:9092/v1 job acme/2026-11-30"
+    assert hide(text) == text
