@@ -6,16 +6,26 @@ ignored by the fold and comes again.
 """
 
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import TypeAlias
 
 from streams.core.backoff import backoff
 from streams.core.due import Timer, deadline, due_at, timer
 from streams.core.events import DeadlinePassed
-from streams.core.states import Job, Open, SubTaskState
+from streams.core.states import Job, Open, Released, Running, SubTaskState
 from streams.core.values import JobId, TaskId
 
 AGAIN_MS = 1000
+
+OUTAGE_MS = 3_000
+"""The broker's clock this much ahead of our estimate means that nobody looked after the partition."""
+
+KEPT = 1_024
+"""Timers that are kept without looking for moot ones."""
+
+Entry: TypeAlias = tuple[int, int, JobId, TaskId | None, SubTaskState | None, int]
+"""When due, number, job, sub-task and its state (None for the job's deadline), outages until then."""
 
 
 class Timers:
@@ -31,12 +41,21 @@ class Timers:
         self, *, monotonic: Callable[[], float], chance: Callable[[], float], grace_s: float
     ) -> None:
         self._monotonic, self._chance, self._grace_ms = monotonic, chance, int(grace_s * 1000)
-        self._heap: list[tuple[int, int, JobId, TaskId | None, SubTaskState | None]] = []
+        self._heap: list[Entry] = []
+        self._outages = 0
+        self._sweep_at = KEPT
         self._order = count()
         self._at, self._seen = 0, monotonic()
 
     def seen(self, at: int) -> None:
-        """An event of broker time *at* (milliseconds since 1970) was read just now."""
+        """An event of broker time *at* (milliseconds since 1970) was read just now.
+
+        Time in which nobody owned the partition is not an attempt's fault: a lane that was down
+        as well goes on with its attempts now, and an overdue one would be paid twice.
+        """
+        behind = at - self.now()
+        if self._at and behind > OUTAGE_MS:
+            self._outages += behind
         self._at, self._seen = at, self._monotonic()
 
     def now(self) -> int:
@@ -62,16 +81,19 @@ class Timers:
 
     def due(self, job_of: Callable[[JobId], Job]) -> Iterator[Timer]:
         """What is due now, by the jobs as they are; each comes again in a second until it is moot."""
+        if len(self._heap) > self._sweep_at:
+            self._sweep(job_of)
         now = self.now()
         while self._heap and self._heap[0][0] <= now:
-            _, _, name, task, state = heappop(self._heap)
-            job = job_of(name)
-            if not isinstance(job, Open):
+            entry = heappop(self._heap)
+            if is_moot(entry, job_of):
+                continue
+            due, _, name, task, state, outages = entry
+            if isinstance(state, Released | Running) and due + self._outages - outages > now:
+                self._push(due + self._outages - outages, name, task, state)
                 continue
             event: Timer | None = DeadlinePassed(job=name)
-            if task is not None:
-                if state is None or job.states.get(task) is not state:
-                    continue  # it moved on by itself
+            if task is not None and state is not None:
                 attempt = getattr(state, "attempt", 1)
                 event = timer(name, task, state, retry_in=backoff(attempt, self._chance()))
             if event is not None:
@@ -79,4 +101,17 @@ class Timers:
                 yield event
 
     def _push(self, due: int, job: JobId, task: TaskId | None, state: SubTaskState | None) -> None:
-        heappush(self._heap, (due, next(self._order), job, task, state))
+        heappush(self._heap, (due, next(self._order), job, task, state, self._outages))
+
+    def _sweep(self, job_of: Callable[[JobId], Job]) -> None:
+        """Drop what is moot, long before it would have been due: memory follows the work under way."""
+        self._heap = [entry for entry in self._heap if not is_moot(entry, job_of)]
+        heapify(self._heap)
+        self._sweep_at = max(KEPT, 2 * len(self._heap))
+
+
+def is_moot(entry: Entry, job_of: Callable[[JobId], Job]) -> bool:
+    """Whether the job has finished, or the sub-task has moved on by itself."""
+    _, _, name, task, state, _ = entry
+    job = job_of(name)
+    return not isinstance(job, Open) or (task is not None and job.states.get(task) is not state)

@@ -174,7 +174,8 @@ def a_history(choices: Choices, most: int) -> list[Event]:
     plan = a_plan(choices)
     submitted = JobSubmitted(job=JOB, goal=a_goal(choices), source=a_source(choices))
     planned = Planned(job=JOB, task=PLAN, attempt=1, plan=plan, usage=a_usage(choices))
-    opening: list[Event] = [submitted, planned][: choices.of((2, 2, 2, 2, 2, 2, 1, 0))]
+    usual: list[Event] = [submitted, planned]
+    opening = usual[: choices.of((2, 2, 2, 2, 2, 2, 1, 0))]
     names = (*(task.id for task in plan), PLAN, ANSWER, UNKNOWN)
     history: list[Event] = []
     job: Job = New()
