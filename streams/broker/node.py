@@ -86,7 +86,7 @@ class Node:
 
     async def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """End it with SIGTERM, and after *timeout_s* seconds with SIGKILL."""
-        self.process.terminate()
+        self.process.terminate()  # ours until it is awaited, so no other can have its id
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
@@ -261,7 +261,8 @@ async def _ended(process: "subprocess.Popen[bytes]") -> None:
 
 
 async def _kill(process: "subprocess.Popen[bytes]") -> None:
-    process.kill()
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)  # and the process that writes its start-up cache
     async with asyncio.timeout(STOP_TIMEOUT_S):
         await _ended(process)
 
