@@ -232,4 +232,5 @@ class Ownership(ConsumerRebalanceListener):
                     committed = (await self._consumer.beginning_offsets([place]))[place]
             self._consumer.seek(place, committed)
         except (KafkaError, TimeoutError) as error:
-            raise LogUnavailable(f"committed offset of {place.topic}-{place.partition}: {error}") from error
+            reason = str(error) or f"no answer in {CALL_S} s"
+            raise LogUnavailable(f"committed offset of {place.topic}-{place.partition}: {reason}") from error

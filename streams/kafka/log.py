@@ -22,29 +22,33 @@ class KafkaLog:
 
     Topics, groups and identities get the settings' prefix here.
 
+    Args:
+        find_s: Seconds to go on trying when no broker answers at the start.
+
     Attributes:
         outage: Finds out whether the brokers are away; ``streams.kafka.outage.watch_broker`` makes
             it speak for the clients' warnings, too.
 
     Raises:
-        LogUnavailable: on entering, when no broker was found in :data:`FIND_S` seconds.
+        LogUnavailable: on entering, when no broker was found in *find_s* seconds.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, find_s: float = FIND_S) -> None:
         self._settings = settings
+        self._find_s = find_s
         self.outage = Outage(settings.brokers)
         self._producer: KafkaProducer | None = None
 
     async def __aenter__(self) -> "KafkaLog":
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + FIND_S
+        deadline = loop.time() + self._find_s
         while self._producer is None:
             try:
                 self._producer = KafkaProducer(self._settings, await start_producer(self._settings))
             except LogUnavailable as error:
                 if loop.time() > deadline:
                     raise LogUnavailable(
-                        f"no Kafka broker at {self._settings.brokers} in {FIND_S} s ({error}); "
+                        f"no Kafka broker at {self._settings.brokers} in {self._find_s:g} s ({error}); "
                         "is it running, and is the address right?"
                     ) from error
                 await asyncio.sleep(AGAIN_S)

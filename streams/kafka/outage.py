@@ -11,6 +11,8 @@ ASK_S = 2.0
 EVERY_S = 1.0
 AGAIN_S = 60.0
 """Seconds in which a warning of the same kind is shown once."""
+HELD = 100
+"""Warnings that wait at most until it is known whether a broker answers; more are dropped."""
 QUIET = ("aiokafka", "faust", "mode")
 log = structlog.get_logger()
 
@@ -29,6 +31,7 @@ class Outage(logging.Handler):
         self._brokers = brokers
         self._asking: asyncio.Task[None] | None = None
         self._away = False
+        self._held: list[logging.LogRecord] = []
         self._kept_back = 0
         self._seen: dict[str, float] = {}
         self._loop = asyncio.get_running_loop()
@@ -67,14 +70,21 @@ class Outage(logging.Handler):
 
     def _take(self, record: logging.LogRecord) -> None:
         self.suspect(record.getMessage())
-        now, kind = self._loop.time(), f"{record.name} {record.msg}"
         if self._away:
             self._kept_back += 1
-        elif record.exc_info:
-            log.error("kafka_client", says=record.getMessage(), source=record.name, exc_info=record.exc_info)
-        elif now - self._seen.get(kind, -AGAIN_S) >= AGAIN_S:
-            self._seen[kind] = now
-            log.warning("kafka_client", says=record.getMessage(), source=record.name)
+        elif len(self._held) < HELD:
+            self._held.append(record)  # until it is known whether it tells of an outage only
+
+    def _show_held(self) -> None:
+        held, self._held = self._held, []
+        for record in held:
+            now, kind = self._loop.time(), f"{record.name} {record.msg}"
+            says = {"says": record.getMessage(), "source": record.name}
+            if record.exc_info:
+                log.error("kafka_client", exc_info=record.exc_info, **says)
+            elif now - self._seen.get(kind, -AGAIN_S) >= AGAIN_S:
+                self._seen[kind] = now
+                log.warning("kafka_client", **says)
 
     def _asked(self, task: asyncio.Task[None]) -> None:
         self._asking = None
@@ -86,6 +96,7 @@ class Outage(logging.Handler):
         while not await self._reachable():
             if not self._away:
                 self._away = True
+                self._kept_back, self._held = len(self._held), []
                 log.error("kafka_unreachable", brokers=self._brokers, reason=reason)
             await asyncio.sleep(EVERY_S)
         if self._away:
@@ -94,7 +105,7 @@ class Outage(logging.Handler):
             log.warning(
                 "kafka_back", brokers=self._brokers, away_s=seconds, warnings_kept_back=self._kept_back
             )
-            self._kept_back = 0
+        self._show_held()
 
     async def _reachable(self) -> bool:
         for server in self._brokers.split(","):
