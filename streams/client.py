@@ -10,8 +10,8 @@ are resolved.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Final, Self, Unpack
 
 from streams.answer_reader import AnswerReader
@@ -70,6 +70,7 @@ class Swarm:
 
     Attributes:
         lanes: Partitions of the system, read from its topics on entering.
+        log: The log, for what the client does not offer.
 
     Raises:
         LogUnavailable: on entering, when there is no broker or no topics.
@@ -87,6 +88,7 @@ class Swarm:
         self._connect_s = connect_s
         self._given = log
         self.lanes = 0
+        self.log: Log
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -101,7 +103,7 @@ class Swarm:
                     f"no Kafka broker at {self._settings.brokers} within {self._connect_s:g} s: "
                     "`anabranch broker start` starts one here, ANABRANCH_BROKERS names another"
                 ) from error
-            self._log, self._sender, self._resolver = log, Sender(log.producer), Resolver(log)
+            self.log, self._sender, self._resolver = log, Sender(log.producer), Resolver(log)
             self._following = Following(log)
             self._answers = AnswerReader(log, self._resolver, lanes=self.lanes)
             stack.push_async_callback(self._answers.close)
@@ -223,6 +225,23 @@ class Swarm:
         finally:
             await coming.aclose()
 
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[AsyncIterator[Event]]:
+        """What happens to all jobs from now on: nothing is missed of a goal submitted inside.
+
+        Values that travel by claim check stay as they are.
+
+        Raises:
+            LogUnavailable: the log cannot be read.
+        """
+        async with self.log.follow(JOB_EVENTS, range(self.lanes)) as coming:
+            yield (
+                event
+                async for records in coming
+                for record in records
+                if (event := readable(read_event, record)) is not None
+            )
+
     async def answers(self, *, since: int | None = None) -> AsyncGenerator[Answer, None]:
         """Every answer of the system as it comes, each job's and revision's once; without an end.
 
@@ -263,7 +282,7 @@ class Swarm:
         """
         newest: dict[JobId, Answer] = {}
         for partition in range(self.lanes):
-            async for records in self._log.read(ANSWERS, partition, since=since):
+            async for records in self.log.read(ANSWERS, partition, since=since):
                 for record in records:
                     answer = readable(read_answer, record)
                     if answer and answer.revision >= newest.get(answer.job, answer).revision:

@@ -85,7 +85,7 @@ async def record_job(log: Log, job: JobId, *, since: int = 0, calls: bool = True
     events, over = await _events(log, job, place, since)
     if not events:
         raise JobUnknown(
-            f"no event of {job} on {JOB_EVENTS}[{place}]: is the id right (tenant/id), and still within retention?"
+            f"no event of {job} on {JOB_EVENTS}[{place}]: is the id right, and is it within retention?"
         )
     began = events[0].timestamp
     prefix, key = f"{job}/".encode(), job.encode()

@@ -1,0 +1,103 @@
+"""How far jobs are, live: a bar a job, its sub-agents, what it has spent."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from streams.cli.words import cut
+from streams.core.events import Event
+from streams.core.values import JobId
+from streams.progress import JobProgress, Progress
+
+REFRESH_S: Final = 0.1
+"""Seconds between two pictures at least."""
+
+ROWS: Final = 20
+"""Jobs shown at once; those under way go before the finished ones."""
+
+_COLOURS: Final = {"succeeded": "green", "partial": "yellow", "failed": "red", "rejected": "red"}
+
+
+class LiveJobs:
+    """A picture of some jobs while it is entered; on no terminal nothing shows.
+
+    To be made inside the running loop.
+
+    Attributes:
+        events: Every event of these jobs so far, for the report.
+        finished: Set once all of them are.
+    """
+
+    def __init__(self, jobs: Iterable[JobId], console: Console) -> None:
+        self.events: dict[JobId, list[Event]] = {job: [] for job in jobs}
+        self.finished = asyncio.Event()
+        self._open = set(self.events)
+        self._progress = Progress()
+        self._live = (
+            Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        )
+        self._next: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._next is not None:
+            self._next.cancel()
+        if self._live is not None:
+            self._live.stop()
+
+    def feed(self, event: Event) -> None:
+        """Take the next event; those of other jobs are passed over."""
+        if event.job not in self.events:
+            return
+        self.events[event.job].append(event)
+        self._progress.feed(event)
+        with_end = event.job in self._open and any(
+            each.job == event.job and each.phase == "finished" for each in self._progress.jobs()
+        )
+        if with_end:
+            self._open.discard(event.job)
+            if not self._open:
+                self.finished.set()
+        if self._live is not None and self._next is None:
+            self._next = self._loop.call_later(REFRESH_S, self._draw)
+
+    def _draw(self) -> None:
+        self._next = None
+        if self._live is not None:
+            self._live.update(picture(self._progress.jobs()), refresh=True)
+
+
+def picture(jobs: Iterable[JobProgress]) -> Table:
+    """The jobs as a table."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("job", "goal", "", "done", "running", "failed", "tokens", "US$", ""):
+        table.add_column(
+            name, justify="right" if name in {"done", "running", "failed", "tokens", "US$"} else "left"
+        )
+    ordered = sorted(jobs, key=lambda job: job.phase == "finished")
+    for job in ordered[:ROWS]:
+        colour = _COLOURS.get(job.outcome or "", "cyan")
+        table.add_row(
+            cut(job.job, 32),
+            cut(job.text, 32),
+            ProgressBar(total=max(1, job.total), completed=job.finished, width=20),
+            f"{job.finished}/{job.total}",
+            str(job.running),
+            str(job.failed),
+            f"{job.usage.tokens:,}",
+            f"{job.usage.usd:.4f}",
+            f"[{colour}]{job.outcome or job.phase}[/{colour}]",
+        )
+    if len(ordered) > ROWS:
+        table.add_row(f"and {len(ordered) - ROWS} more")
+    return table

@@ -1,0 +1,136 @@
+"""Events, states and commands in a line for people."""
+
+from datetime import UTC, datetime
+from typing import assert_never
+
+from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
+from streams.core.events import (
+    AttemptOverdue,
+    DeadlinePassed,
+    Event,
+    GoalRejected,
+    JobBroken,
+    JobSubmitted,
+    Planned,
+    RetryDue,
+    SubTaskFailed,
+    SubTaskStarted,
+    SubTaskSucceeded,
+)
+from streams.core.states import (
+    Backoff,
+    Failed,
+    Ready,
+    Released,
+    Running,
+    Skipped,
+    SubTaskState,
+    Succeeded,
+    Waiting,
+)
+from streams.core.values import NO_USAGE, Inline, Json, Usage, Value
+
+CHARACTERS = 100
+"""Characters of a value that a line shows."""
+
+
+def clock(ms: int) -> str:
+    """A time of the log, in UTC."""
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{ms % 1000:03d}Z"
+
+
+def said(event: Event) -> str:
+    """What an event says, without its type."""
+    match event:
+        case JobSubmitted(goal=goal):
+            given = "" if goal.input is None else f", input {shown(goal.input)}"
+            return f"{shown(goal.text)}{given}"
+        case GoalRejected(reason=reason):
+            return cut(reason)
+        case SubTaskStarted(run=run):
+            return f"{attempt(event)} in run {run}"
+        case Planned(plan=plan, usage=usage):
+            return f"{attempt(event)}: {len(plan)} sub-tasks{spent(usage)}"
+        case SubTaskSucceeded(result=result, usage=usage):
+            return f"{attempt(event)}: {shown(result)}{spent(usage)}"
+        case SubTaskFailed(kind=kind, reason=reason, final=final, retry_in=retry_in, usage=usage):
+            then = "for good" if final else f"next attempt in {retry_in:.2f} s"
+            return f"{attempt(event)}: {kind}, {cut(reason)} ({then}){spent(usage)}"
+        case AttemptOverdue() | RetryDue():
+            return attempt(event)
+        case DeadlinePassed():
+            return "the job's time is over"
+        case JobBroken(reason=reason):
+            return cut(reason)
+
+
+def attempt(
+    named: SubTaskStarted | Planned | SubTaskSucceeded | SubTaskFailed | AttemptOverdue | RetryDue | Command,
+) -> str:
+    """``task/attempt``."""
+    return f"{named.task}/{named.attempt}"
+
+
+def state(what: SubTaskState | None) -> str:
+    """A state with what tells it from others of its kind."""
+    match what:
+        case None:
+            return "-"
+        case Waiting(missing=missing):
+            return f"Waiting for {missing}"
+        case Ready(attempt=number) | Released(attempt=number) | Running(attempt=number):
+            return f"{type(what).__name__} {number}"
+        case Backoff(attempt=number, until=until):
+            return f"Backoff before {number}, until {clock(until)[11:]}"
+        case Succeeded(size=size):
+            return f"Succeeded, {size} bytes"
+        case Failed(kind=kind):
+            return f"Failed: {kind}"
+        case Skipped(reason=reason):
+            return f"Skipped: {cut(reason)}"
+
+
+def order(command: Command) -> str:
+    """A command: its type, its attempt, what it asks."""
+    match command:
+        case MakePlan(text=text):
+            asks = shown(text)
+        case RunSubTask(goal=goal, tool=tool):
+            asks = cut(goal) or f"tool {tool}"
+        case MakeAnswer(results=results):
+            asks = f"join {len(results)} results"
+        case _:
+            assert_never(command)
+    return f"{type(command).__name__} {attempt(command)}: {asks}"
+
+
+def shown(value: Value) -> str:
+    """A value's beginning, or where it stands."""
+    if isinstance(value, Inline):
+        return json_cut(value.value)
+    return (
+        f"{value.size} bytes at {value.topic}[{value.partition}]@{value.offsets[0] if value.offsets else '-'}"
+    )
+
+
+def json_cut(value: Json) -> str:
+    """Text as it is, any other JSON as JSON; cut."""
+    if isinstance(value, str):
+        return cut(value)
+    import orjson
+
+    return cut(orjson.dumps(value).decode())
+
+
+def cut(text: str, characters: int = CHARACTERS) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= characters else f"{line[: characters - 1]}…"
+
+
+def spent(usage: Usage) -> str:
+    """What a call cost, where it cost anything."""
+    if usage == NO_USAGE:
+        return ""
+    money = f", ${usage.usd:.4f}" if usage.usd else ""
+    return f" ({usage.calls} calls, {usage.tool_calls} tools, {usage.tokens} tokens{money})"
