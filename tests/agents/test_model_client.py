@@ -177,7 +177,7 @@ async def test_costs_by_the_list_price() -> None:
 
 
 async def test_what_is_sent() -> None:
-    """Model, messages, tools and room; no sampling parameter; the key as a bearer token."""
+    """Model, messages, tools and room; no sampling parameter; the key, and nothing of this machine."""
     tool = ToolSpec(name="search", description="d", parameters={"type": "object"})
     request = ModelRequest(
         messages=HELLO.messages, tools=(tool,), max_tokens=77, json_object=True, model="other"
@@ -200,6 +200,7 @@ async def test_what_is_sent() -> None:
     }
     assert served.headers[0]["Authorization"] == f"Bearer {KEY}"
     assert served.headers[0]["Content-Type"] == "application/json"
+    assert not {"X-Stainless-OS", "X-Stainless-Arch", "X-Stainless-Runtime-Version"} & set(served.headers[0])
 
 
 @pytest.mark.parametrize(
