@@ -26,13 +26,13 @@ CHUNK_BYTES: Final = 480_000
 """Bytes of JSON in a chunk. As text inside of JSON it can double (a backslash before each quote and
 backslash), and must then still fit the megabyte that Kafka's clients send by default."""
 
+_CONTINUES, _BEGINS = 0x80, 0xC0
+"""Bytes of UTF-8 from the first up to the second continue a character (RFC 3629)."""
+
 RESOLVE_S: Final = 30.0
 CACHE_BYTES: Final = 33_554_432
 READS: Final = 16
 """Values read from the log at the same time."""
-
-_FAR: Final = 1_000
-"""Records read in vain before the next chunk is looked up by its offset."""
 
 
 class ValueLost(Exception):
@@ -68,8 +68,8 @@ def _pieces(value_json: bytes) -> Iterable[str]:
     start = 0
     while start < len(value_json):
         end = min(start + CHUNK_BYTES, len(value_json))
-        while end < len(value_json) and 0x80 <= value_json[end] < 0xC0:
-            end -= 1  # not inside of a character of UTF-8
+        while end < len(value_json) and _CONTINUES <= value_json[end] < _BEGINS:
+            end -= 1  # not inside of a character
         yield value_json[start:end].decode()
         start = end
 
@@ -170,24 +170,21 @@ class Resolver:
             raise ValueLost(f"{_place(reference)}: {error}") from error
 
     async def _records(self, reference: Reference) -> list[Record]:
-        """The records of a reference, in its order."""
-        wanted = set(reference.offsets)
+        """The records of a reference, in its order; they stand close to each other."""
+        wanted = dict.fromkeys(reference.offsets)
         found: dict[int, Record] = {}
-        while missing := wanted - found.keys():
-            # Chunks are sent together, so they stand close to each other: one read finds them all,
-            # unless something failed in between.
-            start, before = min(missing), len(found)
-            reading = self._log.read(reference.topic, reference.partition, offset=start)
-            try:
-                async for batch in reading:
-                    found.update({record.offset: record for record in batch if record.offset in wanted})
-                    if wanted <= found.keys() or batch[-1].offset > max(found, default=start) + _FAR:
-                        break
-            finally:
-                if isinstance(reading, AsyncGenerator):
-                    await reading.aclose()
-            if len(found) == before:
-                raise ValueLost(f"{_place(reference)}: record {start} is gone")
+        reading = self._log.read(reference.topic, reference.partition, offset=min(wanted, default=0))
+        try:
+            async for batch in reading:
+                found.update({record.offset: record for record in batch if record.offset in wanted})
+                if batch[-1].offset >= max(wanted, default=0):
+                    break
+        finally:
+            if isinstance(reading, AsyncGenerator):
+                await reading.aclose()
+        for offset in wanted:
+            if offset not in found:
+                raise ValueLost(f"{_place(reference)}: record {offset} is gone")
         return [found[offset] for offset in reference.offsets]
 
     def _done(self, reference: Reference, read: "asyncio.Task[Json]") -> None:

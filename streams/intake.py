@@ -42,7 +42,7 @@ class Intake:
         self._sender, self._lanes, self._run, self._in_flight = sender, lanes, run, in_flight
         self._log = structlog.get_logger().bind(part="intake")
 
-    async def agent(self, partition: int, deliveries: AsyncIterator[Delivery]) -> None:
+    async def agent(self, _: int, deliveries: AsyncIterator[Delivery]) -> None:
         """As :data:`streams.log.Agent`: the goals of one partition."""
         await self.run(deliveries)
 
@@ -86,7 +86,7 @@ class Intake:
                 await self._send(await self._lightened(goal))
             except (RecordRefused, Unwritable) as error:
                 await self._refuse(record, f"the goal does not fit on the log: {error}", goal.job)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - see below
             # A fault of ours that this record brings to light, or topics that take nothing from us:
             # it must not hold up the others, and is still on its topic.
             self._log.exception("goal_broke_intake", **_where(record))

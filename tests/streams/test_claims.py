@@ -44,10 +44,13 @@ class Counted:
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
         self.reads = 0
+        self.records = 0
 
-    def read(self, *place: Any, **since: Any) -> AsyncIterator[Sequence[Record]]:
+    async def read(self, *place: Any, **since: Any) -> AsyncIterator[Sequence[Record]]:
         self.reads += 1
-        return self._log.read(*place, **since)
+        async for batch in self._log.read(*place, **since):
+            self.records += len(batch)
+            yield batch
 
 
 @pytest.mark.parametrize(
@@ -92,11 +95,26 @@ def test_other_records_among_the_chunks_do_not_matter() -> None:
     on_the_log(story)
 
 
+def test_a_read_ends_with_the_last_chunk() -> None:
+    async def story(cluster: MemoryCluster, log: MemoryLog) -> None:
+        reference = await put(log, "x" * 1_500_000)
+        for _ in range(3_000):
+            await log.producer.send("transcripts", b"{}", key=b"k", partition=1)
+        await put(log, "y")
+        counted = Counted(log)
+        assert await Resolver(counted).resolve(reference) == "x" * 1_500_000
+        with pytest.raises(ValueLost, match="gone"):
+            await Resolver(counted).resolve(replace(reference, partition=0))
+        assert counted.records < 1_000
+
+    on_the_log(story)
+
+
 def test_a_value_asked_for_by_many_is_read_once() -> None:
     async def story(cluster: MemoryCluster, log: MemoryLog) -> None:
         reference = await put(log, ["x" * 9_000])
         counted = Counted(log)
-        resolver = Resolver(counted)  # type: ignore[arg-type]
+        resolver = Resolver(counted)
         values = await asyncio.gather(*(resolver.resolve(reference) for _ in range(50)))
         assert await resolver.resolve(reference) == ["x" * 9_000]
         assert len(values) == 50
@@ -123,7 +141,7 @@ def test_the_cache_keeps_the_newest_within_its_bound() -> None:
     async def story(cluster: MemoryCluster, log: MemoryLog) -> None:
         references = [await put(log, f"{n}" * 1_000) for n in range(4)]
         counted = Counted(log)
-        resolver = Resolver(counted, cache_bytes=2_500)  # type: ignore[arg-type]
+        resolver = Resolver(counted, cache_bytes=2_500)
         for reference in (references[0], references[1], references[0], references[2]):
             await resolver.resolve(reference)
         assert counted.reads == 3

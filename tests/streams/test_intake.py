@@ -1,4 +1,4 @@
-"""Intake on the log in memory: every record of ``goals`` becomes a job or a dead letter, once acknowledged."""
+"""Intake on the log in memory: every record becomes a job or a dead letter before it is acknowledged."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -20,7 +20,7 @@ from streams.dead_letters import DeadLetter
 from streams.delivery import Sender
 from streams.intake import Intake
 from streams.log import Headers, Record, RecordRefused
-from streams.memory_log import Faults, MemoryCluster, MemoryLog
+from streams.memory_log import NO_FAULTS, Faults, MemoryCluster, MemoryLog
 from streams.memory_log.connection import Limits
 from streams.wire.events import read_event
 from tests.streams.virtual_time import run
@@ -33,7 +33,7 @@ TOPICS = ("goals", "job-events", "transcripts", "dead-letters")
 class Town:
     """A broker and one worker that takes goals in."""
 
-    faults: Faults = Faults()
+    faults: Faults = NO_FAULTS
     limits: Limits | None = None
     in_flight: int = 256
     cluster: MemoryCluster = field(init=False)
@@ -316,7 +316,8 @@ def test_goals_are_acknowledged_in_order_and_only_when_done() -> None:
         assert stream.acked == [0, 1]
         assert b"default/d" in producer.sent
         task.cancel()
-        await task  # ends without an error
+        await asyncio.wait([task], timeout=1)
+        assert task.cancelled()
         assert stream.acked == [0, 1]
         assert all(sent.done() for sent in producer.sent.values())
 

@@ -1,5 +1,7 @@
 """One record of each kind, every field said: the golden files hold them as version 1 wrote them."""
 
+from typing import Any
+
 from agents.ports import ModelReply, ToolCall
 from streams.core.commands import Answer, MakeAnswer, MakePlan, RunSubTask, TaskReport, TaskResult
 from streams.core.events import (
@@ -39,11 +41,11 @@ USAGE = Usage(
     calls=2, tokens_in=1200, tokens_cached=800, tokens_out=310, usd=0.0042, estimated=1, tool_calls=3
 )
 CHECK = Reference(topic="transcripts", partition=5, offsets=(17, 18), size=600_000, digest="ab" * 32)
-ATTEMPT = {"job": JOB, "task": "read-3", "attempt": 2}
+ATTEMPT: dict[str, Any] = {"job": JOB, "task": "read-3", "attempt": 2}
 CALL = ToolCall(id="call_1", name="package_metadata", arguments='{"name": "orjson"}')
 SUCCEEDED = SubTaskSucceeded(**ATTEMPT, result=Inline(value={"licence": "MIT"}), size=17, usage=USAGE)
 
-SAMPLES = {
+SAMPLES: dict[str, list[Any]] = {
     "job-events": [
         JobSubmitted(
             job=JOB,

@@ -24,7 +24,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     scalars = {Json: JSON, str: TEXT, int: I64, float: FLOATS, bool: st.booleans(), types.NoneType: st.none()}
     if hint in scalars:
         return scalars[hint]
-    if is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint):
         placed = {f.name for f in fields(hint) if f.name in {"at", "offset"} and f.default is not MISSING}
         return st.builds(hint, **{f.name: values_of(f.type) for f in fields(hint) if f.name not in placed})
     origin, args = get_origin(hint), get_args(hint)

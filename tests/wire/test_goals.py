@@ -1,5 +1,6 @@
 """Goals as people and programs send them, and what is said to those who send something else."""
 
+from hashlib import sha256
 from typing import Any
 
 import orjson
@@ -177,6 +178,12 @@ def test_the_same_goal_again_is_the_same_job_and_meaning() -> None:
 )
 def test_another_goal_has_another_digest(other: Any) -> None:
     assert job({"goal": "x"}).goal.digest != job(other).goal.digest
+
+
+def test_the_digest_is_that_of_what_was_said() -> None:
+    """Nothing at its default is in it: another default some day leaves old goals as they are."""
+    said = sha256(b'{"goal":"x","input":null,"limits":{"concurrency":5}}').hexdigest()
+    assert job({"goal": "x", "priority": 5, "limits": {"concurrency": 5}}).goal.digest == said
 
 
 @given(JSON)
