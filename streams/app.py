@@ -55,11 +55,10 @@ async def run_parts(
     run = new_run()
     logger = structlog.get_logger().bind(run=run)
     orchestrator = Orchestrator(log, settings)
-    lanes = Lanes(log, settings, crew, run=run)
-    intake = Intake(Sender(log.producer), lanes=settings.lanes, run=run)
-    agents = FaustAgents(
-        settings, {GOALS: intake.agent, SUBTASKS: lanes.lane}
-    )
+    sender = Sender(log.producer)
+    lanes = Lanes(log, sender, settings, crew, run=run)
+    intake = Intake(sender, lanes=settings.lanes, run=run)
+    agents = FaustAgents(settings, {GOALS: intake.agent, SUBTASKS: lanes.lane})
     parts = {
         asyncio.create_task(orchestrator.run(), name="orchestrator"),
         asyncio.create_task(lanes.watch(), name="watchdog"),

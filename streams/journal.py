@@ -1,6 +1,7 @@
 """The journal of one attempt: every call of a model or tool, on ``transcripts`` before the agent goes on."""
 
 from dataclasses import replace
+from typing import Any
 
 import orjson
 
@@ -37,7 +38,12 @@ class Journal:
     def __init__(self, sender: Sender, command: Command, *, partition: int, run: str) -> None:
         self._sender, self._partition = sender, partition
         self._key = attempt_key(command.job, command.task, command.attempt)
-        self._names = {"job": command.job, "task": command.task, "attempt": command.attempt, "run": run}
+        self._names: dict[str, Any] = {
+            "job": command.job,
+            "task": command.task,
+            "attempt": command.attempt,
+            "run": run,
+        }
         self._run = run
 
     async def model_called(self, n: int, seen: int, request: ModelRequest, reply: ModelReply) -> None:

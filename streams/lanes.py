@@ -17,7 +17,7 @@ from streams.attempt import RunningAttempt
 from streams.claims import Resolver
 from streams.delivery import Sender
 from streams.journal import Journal
-from streams.log import Delivery, Log, Record
+from streams.log import Delivery, Log, Record, RecordRefused
 from streams.outcome import Outcomes, unreadable
 from streams.settings import Settings
 from streams.slots import Slots
@@ -38,17 +38,25 @@ class Lanes:
     """The lanes of one process.
 
     Args:
+        sender: The process's one sender.
         run: The process's own name for its life, new at every start.
         chance: Numbers between 0 and 1, for the jitter of backoffs.
     """
 
     def __init__(
-        self, log: Log, settings: Settings, crew: Crew, *, run: str, chance: Callable[[], float] = random
+        self,
+        log: Log,
+        sender: Sender,
+        settings: Settings,
+        crew: Crew,
+        *,
+        run: str,
+        chance: Callable[[], float] = random,
     ) -> None:
         self._settings, self._crew, self._run, self._chance = settings, crew, run, chance
-        self._sender = Sender(log.producer)
+        self._sender = sender
         self._resolver = Resolver(log)
-        self._outcomes = Outcomes(self._sender, lanes=settings.lanes, run=run, chance=chance)
+        self._outcomes = Outcomes(sender, lanes=settings.lanes, run=run, chance=chance)
         self._owned: set[Lane] = set()
         self._attempts: dict[bytes, asyncio.Task[None]] = {}
         self.slots = Slots(self._capacity)
@@ -125,10 +133,15 @@ class Lanes:
     async def _bury(self, record: Record, reason: str) -> None:
         """A command that cannot be read: a dead letter, and word to its job where the key names it."""
         self._log.warning("command_unreadable", lane=record.partition, offset=record.offset, reason=reason)
-        key, value, headers = dead_letters.write(record, reason)
-        await self._sender.deliver(
-            DEAD_LETTERS, value, key=key, partition=record.partition, headers=headers
-        )
+        for write in (dead_letters.write, dead_letters.write_without_value):
+            key, value, headers = write(record, reason)
+            try:
+                await self._sender.deliver(
+                    DEAD_LETTERS, value, key=key, partition=record.partition, headers=headers
+                )
+                break
+            except RecordRefused as error:
+                self._log.warning("dead_letter_refused", lane=record.partition, reason=str(error))
         if event := unreadable(record.key, reason):
             await self._outcomes.send(event)
 

@@ -24,7 +24,7 @@ from streams.log import Claim, Fenced, Headers, Log, LogUnavailable, Producer, R
 from streams.settings import Settings
 from streams.table import Table
 from streams.timers import Timers
-from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, SUBTASKS
+from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, MAX_RECORD_BYTES, SUBTASKS
 from streams.wire.answers import write_answer
 from streams.wire.commands import write_command
 from streams.wire.envelope import Unreadable
@@ -35,6 +35,9 @@ STAGED_EVENTS = 400
 """A batch that asks for nothing waits for one that does; not beyond this many events."""
 
 TICK_S = 0.001
+
+LARGE_BYTES = MAX_RECORD_BYTES - 65_536
+"""Above this a record and the headers of a dead letter may be too large together."""
 
 Sending: TypeAlias = tuple[str, bytes, int, bytes | None, Headers]
 """Topic, key, partition, value and headers of a record."""
@@ -51,9 +54,7 @@ class Orchestrator:
         chance: Numbers between 0 and 1, for the jitter of backoffs.
     """
 
-    def __init__(
-        self, log: Log, settings: Settings, *, chance: Callable[[], float] = random.random
-    ) -> None:
+    def __init__(self, log: Log, settings: Settings, *, chance: Callable[[], float] = random.random) -> None:
         self._log, self._settings, self._chance = log, settings, chance
         self._suspects: dict[int, tuple[int, int]] = {}
 
@@ -214,8 +215,10 @@ class Partition:
                 return ANSWERS, effect.job.encode(), self._claim.partition, value, headers
             case Bury(reason=reason, source=source):
                 self._log.warning("event_buried", offset=record.offset, reason=reason)
-                key, value, headers = dead_letters.write(record, reason, source=source)
-                return DEAD_LETTERS, key, self._claim.partition, value, headers
+                large = len(record.value or b"") > LARGE_BYTES
+                write = dead_letters.write_without_value if large else dead_letters.write
+                key, carried, headers = write(record, reason, source=source)
+                return DEAD_LETTERS, key, self._claim.partition, carried, headers
 
     async def _commit(self, sendings: Iterable[Sending]) -> None:
         """One transaction: these records, the changed rows, our position."""
@@ -224,8 +227,8 @@ class Partition:
             for topic, key, partition, value, headers in sendings:
                 await send(topic, value, key=key, partition=partition, headers=headers)
             for name, row in self._table.changes():
-                value = None if row is None else write_row(row)
-                await send(JOBS, value, key=name.encode(), partition=self._claim.partition)
+                written = None if row is None else write_row(row)
+                await send(JOBS, written, key=name.encode(), partition=self._claim.partition)
         self._table.committed()
         self._staged, self._staged_since = 0, None
         if self._table.position is not None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 
-import orjson
 import structlog
 
 from agents.ports import Crew, Done, GaveUp, PlanMade, PlanRefused
@@ -16,7 +15,9 @@ from streams.core.values import INLINE_BYTES, INLINE_SET_BYTES, Inline, Value
 from streams.delivery import Sender
 from streams.log import LogUnavailable, RecordRefused
 from streams.topics import JOB_EVENTS, partition_of
+from streams.wire.envelope import Unwritable
 from streams.wire.events import write_event
+from streams.wire.values import write_value
 
 Ended = PlanMade | PlanRefused | Done | GaveUp
 
@@ -65,38 +66,39 @@ class Outcomes:
         except TimeoutError:
             return GaveUp(kind="timeout", reason=f"no result within {command.timeout_s:g} s", final=False)
         except Exception as error:
-            self._log.exception(
-                "attempt_broken", job=command.job, task=command.task, attempt=command.attempt
-            )
+            self._log.exception("attempt_broken", job=command.job, task=command.task, attempt=command.attempt)
             return GaveUp(kind="broken", reason=f"{type(error).__name__}: {error}"[:500], final=False)
         finally:
             del self._running[id(attempt)]
 
     async def tell(self, command: Command, ended: Ended, *, key: bytes, partition: int) -> None:
         """Put the attempt's end on the log; a large result goes before it, by claim check."""
+        try:
+            await self.send(await self._event(command, ended, key=key, partition=partition))
+        except (RecordRefused, Unwritable) as error:
+            kind = "too_large" if isinstance(error, RecordRefused) else "unwritable"
+            await self.send(self._failed(command, GaveUp(kind=kind, reason=str(error), final=True)))
+
+    async def _event(self, command: Command, ended: Ended, *, key: bytes, partition: int) -> Event:
         job, task, number = command.job, command.task, command.attempt
-        event: Event
         match ended:
             case PlanMade(plan=plan, usage=usage):
-                event = Planned(job=job, task=task, attempt=number, plan=plan, usage=usage)
+                return Planned(job=job, task=task, attempt=number, plan=plan, usage=usage)
             case Done(result=result, usage=usage):
-                data = orjson.dumps(result)
+                data = write_value(result)
                 # The answer is for readers without our client: it stays inline while a record can hold it.
                 inline = INLINE_SET_BYTES if isinstance(command, MakeAnswer) else INLINE_BYTES
                 value: Value = Inline(value=result)
                 if len(data) > inline:
                     value = await check_in(self._sender, data, key=key, partition=partition, run=self._run)
-                event = SubTaskSucceeded(
+                return SubTaskSucceeded(
                     job=job, task=task, attempt=number, result=value, size=len(data), usage=usage
                 )
             case PlanRefused(reasons=reasons, usage=usage):
-                event = self._failed(command, GaveUp(kind="no_plan", reason="; ".join(reasons), final=True, usage=usage))
+                refused = GaveUp(kind="no_plan", reason="; ".join(reasons), final=True, usage=usage)
+                return self._failed(command, refused)
             case GaveUp():
-                event = self._failed(command, ended)
-        try:
-            await self.send(event)
-        except RecordRefused as error:
-            await self.send(self._failed(command, GaveUp(kind="too_large", reason=str(error), final=True)))
+                return self._failed(command, ended)
 
     def _failed(self, command: Command, ended: GaveUp) -> SubTaskFailed:
         self._log.info(
@@ -122,7 +124,10 @@ class Outcomes:
     async def send(self, event: Event) -> None:
         """Put an event on its job's log, and wait until it is there."""
         await self._sender.deliver(
-            JOB_EVENTS, write_event(event), key=event.job.encode(), partition=partition_of(event.job, self._lanes)
+            JOB_EVENTS,
+            write_event(event),
+            key=event.job.encode(),
+            partition=partition_of(event.job, self._lanes),
         )
 
     def longest_overdue(self) -> tuple[str, float] | None:

@@ -28,7 +28,7 @@ difference, but one fetch is in flight a node, and a partition that was busy whe
 COMMIT_S = 0.5
 
 
-class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # Faust has no types
+class ConsumerThread(driver.AIOKafkaConsumerThread):
     """Override 1: Faust has no settings for these two."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
@@ -38,7 +38,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # Fa
         return consumer
 
 
-class Consumer(driver.Consumer):  # type: ignore[misc]
+class Consumer(driver.Consumer):
     """Overrides 2 to 4."""
 
     def _new_consumer_thread(self) -> ConsumerThread:
@@ -57,11 +57,11 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         """None is kept."""
 
 
-class Transport(driver.Transport):  # type: ignore[misc]
+class Transport(driver.Transport):
     Consumer = Consumer
 
 
-class App(faust.App):  # type: ignore[misc]
+class App(faust.App):
     """Override 5."""
 
     def _new_transport(self) -> Transport:
@@ -113,7 +113,7 @@ class FaustAgents:
 
     def _make_app(self) -> App:
         settings = self._settings
-        static = (
+        static: dict[str, Any] = (
             {"consumer_group_instance_id": f"{settings.worker_name}-agents"} if settings.worker_name else {}
         )
         app = App(

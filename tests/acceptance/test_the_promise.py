@@ -30,13 +30,17 @@ async def test_the_only_worker_killed_in_the_middle(new_system: NewSystem, progr
         assert len(answer.subtasks) == 100
 
 
-async def test_one_worker_killed_and_one_stopped_under_twenty_jobs(new_system: NewSystem, programs: Programs) -> None:
+async def test_one_worker_killed_and_one_stopped_under_twenty_jobs(
+    new_system: NewSystem, programs: Programs
+) -> None:
     """What two workers leave behind, a third finishes: 20 answers, one each."""
     settings = await new_system(concurrency=40)
     async with running(settings, programs, SLOW) as here:
         killed, stopped = await here.worker(), await here.worker()
         for n in range(20):
-            await here.send({"id": f"g{n}", "goal": "[[plan 20]]" if n % 2 else "[[chain 5]]"}, partition=n % 8)
+            await here.send(
+                {"id": f"g{n}", "goal": "[[plan 20]]" if n % 2 else "[[chain 5]]"}, partition=n % 8
+            )
         await here.see_events(SubTaskSucceeded, 30)
         await killed.kill()
         await here.worker()
@@ -73,10 +77,10 @@ async def test_sub_agents_that_always_fail_or_always_hang(system: Settings, prog
         await here.worker()
         limits = {"timeout_s": 1}
         strict = {"min_success_ratio": 0.9}
-        await here.send({"id": "fails", "goal": "[[plan 3]] [[fail@2]]"})
-        await here.send({"id": "hangs", "goal": "[[plan 3]] [[hang@2]]", "limits": limits})
-        await here.send({"id": "strict", "goal": "[[plan 3]] [[fail@2]]", "join": strict})
-        await here.send({"id": "late", "goal": "[[plan 3]] [[hang@2]]", "deadline_s": 5})
+        await here.send({"id": "fails", "goal": "[[plan 3]] [[fail @2]]"})
+        await here.send({"id": "hangs", "goal": "[[plan 3]] [[hang @2]]", "limits": limits})
+        await here.send({"id": "strict", "goal": "[[plan 3]] [[fail @2]]", "join": strict})
+        await here.send({"id": "late", "goal": "[[plan 3]] [[hang @2]]", "deadline_s": 5})
         answers = await here.answers(4)
         assert {name: answer.outcome for name, answer in answers.items()} == {
             "fails": "partial",

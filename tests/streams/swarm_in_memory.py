@@ -46,8 +46,9 @@ class SwarmInMemory:
         self._workers += 1
         log = self.cluster.connect(f"worker-{self._workers}")
         run, chance = f"run-{self._workers}", Random(self.seed + self._workers).random
-        lanes = Lanes(log, self.settings, self.script.crew(), run=run, chance=chance)
-        intake = Intake(Sender(log.producer), lanes=self.settings.lanes, run=run)
+        sender = Sender(log.producer)
+        lanes = Lanes(log, sender, self.settings, self.script.crew(), run=run, chance=chance)
+        intake = Intake(sender, lanes=self.settings.lanes, run=run)
         log.start(Orchestrator(log, self.settings, chance=chance).run())
         log.start(log.deliveries(SUBTASKS, "agents", lanes.lane))
         log.start(log.deliveries(GOALS, "agents", intake.agent))

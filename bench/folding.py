@@ -1,0 +1,90 @@
+"""(5) The fold alone, and the orchestrator on a log that is already full."""
+
+import asyncio
+import time
+
+from bench.figures import Figure, median
+from streams.core.events import Event, JobSubmitted, Planned, SubTaskStarted, SubTaskSucceeded
+from streams.core.goal import Goal, Limits, Source
+from streams.core.job import absorb
+from streams.core.plan import SubTask
+from streams.core.states import Job, New
+from streams.core.values import ANSWER, PLAN, Inline, Usage
+from streams.kafka import admin
+from streams.kafka.log import KafkaLog
+from streams.orchestrator import Orchestrator
+from streams.settings import Settings
+from streams.topics import ANSWERS, JOB_EVENTS, partition_of
+from streams.wire.events import write_event
+
+USAGE = Usage(calls=1, tokens_in=300, tokens_out=40)
+
+
+def history(job: str, subtasks: int = 100) -> list[Event]:
+    """All events of one job that goes well."""
+    plan = tuple(SubTask(id=f"t{n}", goal=f"Part {n} of the whole") for n in range(subtasks))
+    goal = Goal(text=Inline(value="A goal"), digest=job, limits=Limits(concurrency=100))
+    source = Source(topic="goals", partition=0, offset=0)
+    events: list[Event] = [JobSubmitted(job=job, goal=goal, source=source)]
+    for task in (PLAN, *(item.id for item in plan), ANSWER):
+        events.append(SubTaskStarted(job=job, task=task, attempt=1, run="run"))
+        if task == PLAN:
+            events.append(Planned(job=job, task=task, attempt=1, plan=plan, usage=USAGE))
+        else:
+            result = Inline(value={"found": f"the result of {task}"})
+            events.append(
+                SubTaskSucceeded(job=job, task=task, attempt=1, result=result, size=40, usage=USAGE)
+            )
+    return events
+
+
+async def fold_alone() -> list[Figure]:
+    """Events a second through ``absorb``, in one process, without Kafka or JSON."""
+    events = history("default/job")
+    rates = []
+    for _ in range(5):
+        began = time.perf_counter()
+        for _ in range(100):
+            job: Job = New()
+            for event in events:
+                job, _ = absorb(job, event)
+        rates.append(100 * len(events) / (time.perf_counter() - began))
+    return [Figure(name="fold", value=median(rates), unit="events/s", floor=50_000, higher=True)]
+
+
+async def prefilled(servers: str) -> list[Figure]:
+    """Events a second from a full log to rows, commands and answers, transactions included."""
+    settings = Settings(brokers=servers, prefix=f"bench-fold-{time.time_ns()}.")
+    await admin.create(settings)
+    jobs, total = 400, 0
+    async with KafkaLog(settings) as log:
+        # As a log looks when many jobs run at once: their events one by one in turn.
+        histories = [history(f"default/job{number}") for number in range(jobs)]
+        for moment in zip(*histories, strict=True):
+            sent = []
+            for event in moment:
+                partition = partition_of(event.job, settings.lanes)
+                value = write_event(event)
+                sent.append(
+                    await log.producer.send(JOB_EVENTS, value, key=event.job.encode(), partition=partition)
+                )
+            await asyncio.gather(*sent)
+            total += len(sent)
+        answered = 0
+        async with asyncio.timeout(300), log.follow(ANSWERS, range(settings.lanes), since=0) as answers:
+            began = time.perf_counter()
+            running = asyncio.create_task(Orchestrator(log, settings).run())
+            async for records in answers:
+                answered += sum(b'"outcome":"succeeded"' in (record.value or b"") for record in records)
+                if answered >= jobs:
+                    break
+            took = time.perf_counter() - began
+        running.cancel()
+        await asyncio.wait([running])
+    await admin.delete(settings)
+    rate = total / took
+    return [
+        Figure(
+            name="orchestrator on a pre-filled log", value=rate, unit="events/s", floor=20_000, higher=True
+        )
+    ]
