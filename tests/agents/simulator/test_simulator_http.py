@@ -111,6 +111,12 @@ async def test_a_second_conversation_finds_its_beginning_cached(
         (b'{"model": "simulated", "tools": [{}], "messages": [{}]}', 400, "tool"),
         (b'{"model": "simulated", "messages": [{},{},{"tool_calls":[{"id":"c","function":{}}]}]}', 400, "c"),
         (b'{"model": "simulated", "messages": [{},{},{"tool_calls":[7]}]}', 400, "function"),
+        (
+            b'{"model": "simulated", "messages": [{},{},{"tool_calls":[{"id":"c","function":{}}]},'
+            b'{"role":"user"},{"role":"tool","tool_call_id":"c"}]}',
+            400,
+            "no tool message answers",
+        ),
         (b'{"model": "simulated", "messages": [{},{},{"role":"tool","tool_call_id":"c"}]}', 400, "tool"),
     ],
 )
@@ -239,7 +245,7 @@ async def test_directives_strike_where_they_stand(endpoint: Endpoint, request_of
     assert await status("sub-agent", {"goal": "x", "input": ["a", {"name": "b [[fail]]"}]}) == 400
     assert await status("sub-agent", {"goal": "x [[error 503]]"}) == 503
     assert await status("sub-agent", {"goal": "x [[error fast]]"}) == 400
-    assert await status("sub-agent", {"goal": "x [[not ours]]"}) == 200
+    assert await status("sub-agent", {"goal": "x [[not ours]] [[fail @2]]"}) == 200
     assert await status("sub-agent", {"goal": "x", "results": [{"task": "a", "goal": "[[fail]]"}]}) == 200
     assert await status("planner", {"goal": "x [[fail]]"}) == 200
     assert await status("planner", {"goal": "x [[fail planner]]"}) == 400

@@ -225,6 +225,24 @@ def test_a_full_cache_keeps_what_is_used() -> None:
     assert cache.note(shared + bytes([0]) * 3 * size) == BLOCK_TOKENS
 
 
+def test_a_conversation_is_forgotten_from_its_end() -> None:
+    """Without its beginning the rest would be of no use."""
+    cache = PrefixCache(blocks=4)
+    size = BLOCK_TOKENS * BYTES_A_TOKEN
+    old = b"".join(bytes([k]) * size for k in range(5))
+    cache.note(old)
+    cache.note(b"n" * (2 * size + 1))
+    assert cache.note(old) == 2 * BLOCK_TOKENS
+
+
+def test_a_block_counts_in_its_place_only() -> None:
+    """The same words after other words are something else to a model."""
+    cache = PrefixCache()
+    size = BLOCK_TOKENS * BYTES_A_TOKEN
+    cache.note(b"a" * size + b"b" * size + b".")
+    assert cache.note(b"b" * size + b"a" * size + b".") == 0
+
+
 @given(st.integers(), st.text(max_size=40), st.integers(0, 100))
 def test_chance_lies_between_0_and_1(seed: int, digest: str, nth: int) -> None:
     """Both excluded, or a log-normal latency could be endless; and each purpose has its own."""

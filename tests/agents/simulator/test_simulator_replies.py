@@ -200,8 +200,10 @@ def test_values_of_dependencies_serve_where_there_is_no_input(say: Say) -> None:
     """Objects in their results, also as items."""
     result = {"items": [{"name": "a"}, {"name": "b"}]}
     data = {"goal": "Audit", "results": [{"task": "x", "outcome": "succeeded", "result": result}]}
-    calls = say("sub-agent", data, tools=[_tool("metadata", "name")]).calls
-    assert [arguments for _, _, arguments in calls] == ['{"name":"a"}', '{"name":"b"}']
+    first = say("sub-agent", data, tools=[_tool("metadata", "name")])
+    assert [arguments for _, _, arguments in first.calls] == ['{"name":"a"}', '{"name":"b"}']
+    answer = orjson.loads(say("sub-agent", data, _turn(first, {"size": 1}, {"size": 2})).text or "")
+    assert answer == {"items": [{"name": "a", "size": 1}, {"name": "b", "size": 2}]}
 
 
 def test_forbidden_tools_are_left_alone(say: Say) -> None:
@@ -279,6 +281,22 @@ def test_a_wide_table_loses_columns_before_rows(say: Say) -> None:
     assert all(f"| p{k} | unknown |" in text for k in range(100))
     assert "Left out for length: summary, requires." in text
     assert say("synthesis", {"goal": "Audit", "results": results}, max_tokens=50).finish_reason == "length"
+
+
+def test_a_goal_that_names_columns_gets_these(say: Say) -> None:
+    """In its order, with sizes for people; two words that happen to be fields are no request."""
+    rows = [
+        {"item": k, "size_bytes": size, "name": f"p{k}", "licence": "MIT", "home": "x"}
+        for k, size in enumerate((7, 999_999, 12_345_678, 10**12, None))
+    ]
+    results = [{"task": r["name"], "outcome": "succeeded", "result": r} for r in rows]
+    text = say("synthesis", {"goal": "A table of name, size and licence", "results": results}).text or ""
+    assert text.endswith(
+        "\n| name | size | licence |\n| --- | --- | --- |\n| p0 | 7 B | MIT |\n| p1 | 1 MB | MIT |\n"
+        "| p2 | 12.3 MB | MIT |\n| p3 | 1,000 GB | MIT |\n| p4 |  | MIT |\n"
+    )
+    other = say("synthesis", {"goal": "Which home has each item?", "results": results}).text or ""
+    assert "| item | size | name | licence | home |" in other
 
 
 def test_fields_that_no_cell_can_hold_make_no_table(say: Say) -> None:
