@@ -6,7 +6,7 @@ import sys
 
 from bench.figures import Figure, median
 from bench.jobs import Run, client, measure
-from bench.stage import HOME, endpoint, stage
+from bench.stage import HOME, stage
 
 SUBTASKS, JOBS = 1000, 10
 ROUNDS = 5

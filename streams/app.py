@@ -87,5 +87,5 @@ async def within(seconds: float, step: Awaitable[None]) -> None:
     try:
         async with asyncio.timeout(seconds):
             await step
-    except Exception as error:  # the next step matters more than this one
+    except Exception as error:  # noqa: BLE001 - whatever it is, the next step matters more
         structlog.get_logger().warning("stopping_hampered", error=repr(error))

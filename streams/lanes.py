@@ -13,6 +13,7 @@ from random import random
 import structlog
 
 from agents.ports import Crew
+from streams import dead_letters
 from streams.attempt import RunningAttempt
 from streams.claims import Resolver
 from streams.delivery import Sender
@@ -22,7 +23,6 @@ from streams.outcome import Outcomes, unreadable
 from streams.settings import Settings
 from streams.slots import Slots
 from streams.topics import DEAD_LETTERS
-from streams import dead_letters
 from streams.wire.commands import read_command
 from streams.wire.envelope import Unreadable
 

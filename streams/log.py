@@ -76,24 +76,29 @@ class Claim(Protocol):
     """A partition this process owns, until its task is cancelled."""
 
     @property
-    def partition(self) -> int: ...
+    def partition(self) -> int:
+        """Its number."""
 
     def seek(self, offset: int) -> None:
         """Go on from *offset*; what was fetched before is thrown away."""
 
-    async def batch(self, timeout: float | None) -> Sequence[Record]:
+    async def batch(self, timeout: float | None) -> Sequence[Record]:  # noqa: ASYNC109 - silence is a value
         """The next records in order; empty after *timeout* seconds without any."""
 
     def done(self, offset: int) -> None:
-        """All below *offset* is done: told to the group now and then, for lag tools, and where a
-        claim that nobody seeks begins. Costs nothing and may get lost."""
+        """All below *offset* is done.
+
+        Told to the group now and then, for lag tools, and where a claim that nobody seeks begins.
+        Costs nothing and may get lost.
+        """
 
 
 class Delivery(Protocol):
     """A record handed to a stream agent, to be acknowledged in order once all is done."""
 
     @property
-    def record(self) -> Record: ...
+    def record(self) -> Record:
+        """What was delivered."""
 
     def ack(self) -> None:
         """All up to this record is done. Without effect once the partition has moved."""
@@ -109,15 +114,19 @@ class Reader(Protocol):
     def read(
         self, topic: str, partition: int, *, offset: int | None = None, since: int | None = None
     ) -> AsyncIterator[Sequence[Record]]:
-        """Records from *offset* (or from the first at or after *since*, milliseconds since 1970,
-        or from the beginning) up to the end that the partition had at the start."""
+        """Records up to the end that the partition had at the start.
+
+        They begin at *offset*, or at the first at or after *since* (milliseconds since 1970), or
+        at the beginning.
+        """
 
 
 class Log(Reader, Protocol):
     """One connection to the log, for one process."""
 
     @property
-    def producer(self) -> Producer: ...
+    def producer(self) -> Producer:
+        """The process's plain producer."""
 
     def transactions(self, identity: str) -> AbstractAsyncContextManager[Transactions]:
         """A producer under this transactional identity; entering it fences the older one."""

@@ -75,7 +75,14 @@ class Orchestrator:
                 chance=self._chance,
                 grace_s=self._settings.overdue_grace_s,
             )
-            partition = Partition(claim, transactions, self._log.producer, table, timers, self._settings)
+            partition = Partition(
+                claim,
+                transactions,
+                producer=self._log.producer,
+                table=table,
+                timers=timers,
+                settings=self._settings,
+            )
             try:
                 await partition.run(self._suspects.pop(number, None))
             except (asyncio.CancelledError, Fenced, LogUnavailable):
@@ -97,6 +104,7 @@ class Partition:
         self,
         claim: Claim,
         transactions: Transactions,
+        *,
         producer: Producer,
         table: Table,
         timers: Timers,

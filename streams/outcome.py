@@ -1,6 +1,7 @@
 """From a command to its event: who runs it, and what is told to the job when it ends."""
 
 import asyncio
+import re
 from collections.abc import Callable
 
 import structlog
@@ -18,6 +19,8 @@ from streams.topics import JOB_EVENTS, partition_of
 from streams.wire.envelope import Unwritable
 from streams.wire.events import write_event
 from streams.wire.values import write_value
+
+ATTEMPT_KEY = re.compile(r"([^/]+/[^/]+)/([^/]+)/([0-9]{1,6})")
 
 Ended = PlanMade | PlanRefused | Done | GaveUp
 
@@ -65,7 +68,7 @@ class Outcomes:
                         return await crew.synthesiser.answer(resolved, attempt)
         except TimeoutError:
             return GaveUp(kind="timeout", reason=f"no result within {command.timeout_s:g} s", final=False)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - an agent's fault fails its attempt, not the lane
             self._log.exception("attempt_broken", job=command.job, task=command.task, attempt=command.attempt)
             return GaveUp(kind="broken", reason=f"{type(error).__name__}: {error}"[:500], final=False)
         finally:
@@ -140,9 +143,10 @@ class Outcomes:
 
 def unreadable(key: bytes | None, reason: str) -> SubTaskFailed | None:
     """Word to the job of a command that cannot be read, where its key names the attempt."""
-    parts = (key or b"").decode(errors="replace").rsplit("/", 2)
-    if len(parts) != 3 or "/" not in parts[0] or not parts[2].isascii() or not parts[2].isdigit():
+    named = ATTEMPT_KEY.fullmatch((key or b"").decode(errors="replace"))
+    if named is None:
         return None
+    job, task, attempt = named.groups()
     return SubTaskFailed(
-        job=parts[0], task=parts[1], attempt=int(parts[2]), kind="unreadable", reason=reason, final=False
+        job=job, task=task, attempt=int(attempt), kind="unreadable", reason=reason, final=False
     )

@@ -10,7 +10,7 @@ JobId: TypeAlias = str
 TaskId: TypeAlias = str
 """Unique within its job. ``plan`` and ``answer`` are the first and the last sub-task of every job."""
 
-Json: TypeAlias = "str | int | float | bool | None | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
 
 INLINE_BYTES = 8_192
 """A value up to this many bytes of JSON travels in the record itself; a larger one by claim check."""

@@ -29,12 +29,12 @@ COMMIT_S = 0.5
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
-    """Override 1: Faust has no settings for these two."""
+    """Override 1: neither Faust nor aiokafka lets these two be set from outside."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
-        consumer._isolation_level = "read_committed"
-        consumer._fetch_max_wait_ms = FETCH_WAIT_MS
+        consumer._isolation_level = "read_committed"  # noqa: SLF001
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001
         return consumer
 
 
@@ -45,6 +45,7 @@ class Consumer(driver.Consumer):
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
+        """Commit first."""
         await self.commit()
         await super().on_partitions_revoked(revoked)
 
@@ -58,6 +59,8 @@ class Consumer(driver.Consumer):
 
 
 class Transport(driver.Transport):
+    """With our consumer."""
+
     Consumer = Consumer
 
 
@@ -166,7 +169,7 @@ class FaustAgents:
 
                 await agent(first.message.partition, deliveries())
             except (asyncio.CancelledError, StopAsyncIteration):
-                pass  # the partition is revoked; Faust takes a cancelled wait for a crash, and two end the worker
+                pass  # the partition is revoked; Faust takes a cancelled wait for a crash
 
         return actor
 

@@ -16,7 +16,7 @@ SLOW = Behaviour(latency=Fixed(seconds=0.3))
 
 
 async def test_the_only_worker_killed_in_the_middle(new_system: NewSystem, programs: Programs) -> None:
-    """kill -9 in a job of 100 sub-tasks, and a start again: one answer, all results."""
+    """Killed (kill -9) in a job of 100 sub-tasks, and a start again: one answer, all results."""
     settings = await new_system(concurrency=20)
     async with running(settings, programs, SLOW) as here:
         first = await here.worker("worker-0")
@@ -52,7 +52,7 @@ async def test_one_worker_killed_and_one_stopped_under_twenty_jobs(
 
 
 async def test_bad_records_among_good_ones(system: Settings, programs: Programs) -> None:
-    """A redelivered goal is one job; a poison record and a tombstone are dead letters; the rest is answered."""
+    """A redelivered goal is one job, a poison record and a tombstone are dead letters."""
     async with running(system, programs) as here:
         await here.worker()
         for record in (
@@ -95,7 +95,7 @@ async def test_sub_agents_that_always_fail_or_always_hang(system: Settings, prog
         await here.see_events(SubTaskFailed, 5)  # one of each failing job, three attempts of the hanging one
 
 
-async def test_a_broker_stopped_and_started_in_the_middle(own_kafka: OwnKafka, programs: Programs) -> None:
+async def test_a_broker_away_in_the_middle(own_kafka: OwnKafka, programs: Programs) -> None:
     """Everything finishes, and the outage is two lines in the worker's log, not thousands."""
     settings = Settings(brokers=own_kafka.servers, prefix="outage.", concurrency=10)
     await admin.create(settings)

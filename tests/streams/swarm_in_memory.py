@@ -36,7 +36,7 @@ class SwarmInMemory:
 
     def __post_init__(self) -> None:
         self.cluster = MemoryCluster(
-            {topic: self.settings.lanes for topic in TOPICS}, seed=self.seed, faults=self.faults
+            dict.fromkeys(TOPICS, self.settings.lanes), seed=self.seed, faults=self.faults
         )
         self._outside = self.cluster.connect("outside")
         self._workers = 0
@@ -45,7 +45,7 @@ class SwarmInMemory:
         """Start a worker; its connection can be killed, paused and closed."""
         self._workers += 1
         log = self.cluster.connect(f"worker-{self._workers}")
-        run, chance = f"run-{self._workers}", Random(self.seed + self._workers).random
+        run, chance = f"run-{self._workers}", Random(self.seed + self._workers).random  # noqa: S311 - repeatable
         sender = Sender(log.producer)
         lanes = Lanes(log, sender, self.settings, self.script.crew(), run=run, chance=chance)
         intake = Intake(sender, lanes=self.settings.lanes, run=run)
