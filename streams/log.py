@@ -164,8 +164,7 @@ class Agents(Protocol):
     """Stream agents on the log: Faust's on Kafka, their model in memory."""
 
     async def deliveries(self, topic: str, group: str, agent: Agent) -> None:
-        """Run ``agent(partition, deliveries)`` for every partition of *topic* that this process is
-        given, until cancelled.
+        """Run *agent* for every partition of *topic* that this process is given, until cancelled.
 
         Deliveries begin at the group's committed offset, which follows the acknowledged ones a
         little later. After a rebalance everything not committed is delivered again, to whoever has
