@@ -1,5 +1,6 @@
 """The simulated synthesis: one table of what the sub-tasks returned, and what stands out in it."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,10 @@ _MOST_GROUPS = 12  # a field with more values than this is no judgement
 _CELL_CHARS = (80, 64, 48, 40, 32)
 _MOST_COLUMNS = 24
 _NAMES = ("name", "title", "id", "item", "task")
+_WORD = re.compile(r"[a-z0-9_]+")
+_KILO = 1_000
+_BYTES = "_bytes"  # fields that end so count bytes
+_LEAST_NAMED = 3  # a goal that names so many fields asks for a table of them
 
 
 def join(asked: Asked) -> str:
@@ -43,7 +48,7 @@ def join(asked: Asked) -> str:
     if not good:
         before += ["", "There is no result to join."]
     room = 4 * asked.max_tokens - len("\n".join(before).encode())
-    return "\n".join([*before, *_table(rows, room)]) + "\n"
+    return "\n".join([*before, *_table(rows, asked.goal, room)]) + "\n"
 
 
 def _rows(value: Any) -> Iterator[Row]:
@@ -118,18 +123,21 @@ def _missing(bad: Sequence[Mapping[str, Any]]) -> list[str]:
     return ["", "## Without a result", "", *lines]
 
 
-def _table(rows: Sequence[Row], room: int) -> list[str]:
+def _table(rows: Sequence[Row], goal: str, room: int) -> list[str]:
     """One row an object; narrower, then with fewer columns, where it would not fit into *room* bytes."""
     if not rows:
         return []
-    columns = _columns(rows)
-    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
+    fields = _columns(rows, goal)
+    cells = [
+        [_size_told(row, f) if f.endswith(_BYTES) else _cell(row.get(f)) for f in fields] for row in rows
+    ]
+    columns = [field.removesuffix(_BYTES) for field in fields]
     chars, table = 0, list[str]()
     for chars in _CELL_CHARS:
         table = _written(columns, cells, chars)
         if _size(table) <= room:
             return table
-    keep = {_column_of_names(columns), *(columns.index(f) for f in _judgements(rows) if f in columns)}
+    keep = {_column_of_names(columns), *(fields.index(f) for f in _judgements(rows) if f in fields)}
     widths = [sum(min(len(line[k]), chars) for line in cells) for k in range(len(columns))]
     shown = list(range(len(columns)))
     for widest in sorted(shown, key=lambda k: (-widths[k], k)):
@@ -144,9 +152,13 @@ def _table(rows: Sequence[Row], room: int) -> list[str]:
     return table
 
 
-def _columns(rows: Sequence[Row]) -> list[str]:
-    """Fields with a value that a cell can hold, in order of first sight."""
+def _columns(rows: Sequence[Row], goal: str) -> list[str]:
+    """Fields with a value that a cell can hold: those that the goal names in its order, else all."""
     columns = dict.fromkeys(field for row in rows for field, value in row.items() if _cell(value) != "")
+    words = _WORD.findall(goal.lower())
+    named = {f: words.index(w) for f in columns if (w := f.lower().removesuffix(_BYTES)) in words}
+    if len(named) >= _LEAST_NAMED:
+        return sorted(named, key=named.__getitem__)
     return list(columns)[:_MOST_COLUMNS]
 
 
@@ -169,6 +181,19 @@ def _cell(value: Any) -> str:
             return ", ".join(_cell(v) for v in value if isinstance(v, str | int | float))
         case _:
             return ""
+
+
+def _size_told(row: Row, field: str) -> str:
+    """A number of bytes for people, in decimal units."""
+    value = row.get(field)
+    if not isinstance(value, int):
+        return _cell(value)
+    size, unit = float(value), "B"
+    for larger in ("kB", "MB", "GB"):
+        if round(size) < _KILO:
+            break
+        size, unit = size / _KILO, larger
+    return f"{size:.3g} {unit}" if round(size) < _KILO else f"{size:,.0f} {unit}"
 
 
 def _written(columns: Sequence[str], cells: Sequence[Sequence[str]], chars: int) -> list[str]:

@@ -212,7 +212,7 @@ def _text(asked: Asked) -> str:
     quoted = _quoted(asked.data)
     goal = head(asked.goal, 200)
     if not quoted:
-        return f"{LABEL}Nothing to extract, the request holds neither input nor results. Asked was: {goal}"
+        return f"{LABEL}Nothing to extract: this request holds neither input nor results."
     return "\n".join([f"{LABEL}{goal}", *quoted])
 
 

@@ -1,21 +1,19 @@
 """One Kafka process on a data directory: configured, formatted, started, awaited, stopped."""
 
 import asyncio
-import ctypes
 import json
 import os
 import secrets
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from streams.broker import lockfile
+from streams.broker.attached import die_with_parent
 from streams.broker.failures import BrokerFailed
 from streams.broker.kafka import Kafka, java_environment
 from streams.broker.ready import is_ready
@@ -218,24 +216,8 @@ def _spawn(command: list[str], log: Path, *, attached: bool, inherit: int) -> "s
             env=java_environment(),
             start_new_session=True,
             pass_fds=(inherit,),
-            preexec_fn=_die_with_parent() if attached else None,  # noqa: PLW1509 - only system calls
+            preexec_fn=die_with_parent() if attached else None,  # noqa: PLW1509 - only system calls
         )
-
-
-def _die_with_parent() -> Callable[[], None] | None:
-    """What makes a child ask the kernel to end it with us (prctl(2)), even when we are killed."""
-    if sys.platform != "linux":
-        return None
-    libc = ctypes.CDLL(None)
-    parent = os.getpid()
-    set_parent_death_signal = 1
-
-    def ask() -> None:
-        libc.prctl(set_parent_death_signal, signal.SIGKILL)
-        if os.getppid() != parent:  # it ended in between
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return ask
 
 
 async def _format(process: "subprocess.Popen[bytes]", log: Path) -> None:

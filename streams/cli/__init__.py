@@ -9,6 +9,7 @@ from streams.cli import (
     answers,
     broker,
     dead_letters,
+    demo,
     doctor,
     model,
     replay,
@@ -51,6 +52,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,  # they would print the values of variables, a key among them
 )
+app.command()(demo.demo)
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.command()(worker.worker)

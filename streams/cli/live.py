@@ -28,14 +28,18 @@ class LiveJobs:
 
     To be made inside the running loop.
 
+    Args:
+        simulated: The money is not spent, and is shown so.
+
     Attributes:
         events: Every event of these jobs so far, for the report.
         finished: Set once all of them are.
     """
 
-    def __init__(self, jobs: Iterable[JobId], console: Console) -> None:
+    def __init__(self, jobs: Iterable[JobId], console: Console, *, simulated: bool = False) -> None:
         self.events: dict[JobId, list[Event]] = {job: [] for job in jobs}
         self.finished = asyncio.Event()
+        self._simulated = simulated
         self._open = set(self.events)
         self._progress = Progress()
         self._live = (
@@ -61,29 +65,31 @@ class LiveJobs:
             return
         self.events[event.job].append(event)
         self._progress.feed(event)
-        with_end = event.job in self._open and any(
-            each.job == event.job and each.phase == "finished" for each in self._progress.jobs()
-        )
-        if with_end:
+        if event.job in self._open and self._ended(event.job):
             self._open.discard(event.job)
             if not self._open:
                 self.finished.set()
         if self._live is not None and self._next is None:
             self._next = self._loop.call_later(REFRESH_S, self._draw)
 
+    def _ended(self, job: JobId) -> bool:
+        try:
+            return self._progress.of(job).phase == "finished"
+        except KeyError:  # its goal is still to come: a record that somebody else wrote
+            return False
+
     def _draw(self) -> None:
         self._next = None
         if self._live is not None:
-            self._live.update(picture(self._progress.jobs()), refresh=True)
+            self._live.update(picture(self._progress.jobs(), simulated=self._simulated), refresh=True)
 
 
-def picture(jobs: Iterable[JobProgress]) -> Table:
-    """The jobs as a table."""
+def picture(jobs: Iterable[JobProgress], *, simulated: bool = False) -> Table:
+    """The jobs as a table, a line each."""
     table = Table(box=None, pad_edge=False)
     for name in ("job", "goal", "", "done", "running", "failed", "tokens", "US$", ""):
-        table.add_column(
-            name, justify="right" if name in {"done", "running", "failed", "tokens", "US$"} else "left"
-        )
+        numbers = name in {"done", "running", "failed", "tokens", "US$"}
+        table.add_column(name, justify="right" if numbers else "left", no_wrap=True)
     ordered = sorted(jobs, key=lambda job: job.phase == "finished")
     for job in ordered[:ROWS]:
         colour = _COLOURS.get(job.outcome or "", "cyan")
@@ -95,7 +101,7 @@ def picture(jobs: Iterable[JobProgress]) -> Table:
             str(job.running),
             str(job.failed),
             f"{job.usage.tokens:,}",
-            f"{job.usage.usd:.4f}",
+            "simulated" if simulated else f"{job.usage.usd:.4f}",
             f"[{colour}]{job.outcome or job.phase}[/{colour}]",
         )
     if len(ordered) > ROWS:

@@ -305,11 +305,13 @@ def test_fields_that_no_cell_can_hold_make_no_table(say: Say) -> None:
         {"task": "a", "outcome": "succeeded", "result": {"verdict": None, "deep": {"x": 1}}},
         {"task": "b", "outcome": "succeeded", "result": {"note": "too long", "head": "{", "tail": "}"}},
     ]
-    text = say("synthesis", {"goal": "Audit", "results": results}).text or ""
+    text = say("synthesis", {"goal": "Audit", "results": [results[0], results[1], results[1]]}).text or ""
     assert "|" not in text
     assert "- b: {" in text
-    named = [{"task": "a", "outcome": "succeeded", "result": {"name": "n", "verdict": None}}]
-    assert "| n |" in (say("synthesis", {"goal": "Audit", "results": named}).text or "")
+    named = [{"task": "a", "outcome": "succeeded", "result": {"name": "n", "why": "w " * 9, "verdict": None}}]
+    text = say("synthesis", {"goal": "Audit", "results": named}, max_tokens=45).text or ""
+    assert "| n |" in text
+    assert "Left out for length: why." in text
 
 
 def test_other_results_are_quoted(say: Say) -> None:

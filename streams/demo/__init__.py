@@ -1,0 +1,1 @@
+"""The main job on real input by one command: everything it needs is started here, and ends here."""
