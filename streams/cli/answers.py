@@ -42,15 +42,15 @@ async def _answers(
     from streams.client import Swarm
 
     quiet()
-    ours, job = settings(brokers=brokers, prefix=prefix), named(job) if job else ""
+    ours, job, start = settings(brokers=brokers, prefix=prefix), named(job) if job else "", moment(since)
     async with Swarm(ours.brokers, prefix=ours.prefix) as swarm:
         if follow:
-            async with aclosing(swarm.answers(since=moment(since))) as coming:
+            async with aclosing(swarm.answers(since=start)) as coming:
                 async for answer in coming:
                     if job in {"", answer.job}:
                         print_answer(answer, as_json=as_json)
             return
-        found = [answer for answer in await swarm.published(since=moment(since)) if job in {"", answer.job}]
+        found = [answer for answer in await swarm.published(since=start) if job in {"", answer.job}]
     for answer in found:
         print_answer(answer, as_json=as_json)
     if job and not found:

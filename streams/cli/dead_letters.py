@@ -6,7 +6,7 @@ import typer
 
 from streams.cli.exits import Exit, Stop, run
 from streams.cli.options import AsJson, Brokers, Prefix, Since, moment
-from streams.cli.output import console, print_json
+from streams.cli.output import console, print_json, say
 
 if TYPE_CHECKING:
     from streams.dead_letters import DeadLetter
@@ -64,7 +64,7 @@ async def _list(brokers: str | None, prefix: str | None, since: str, *, as_json:
         else:
             place, why = f"{letter.partition}:{letter.offset}", cut(letter.reason)
             line = f"{place:<8} {clock(letter.at)}  {_original(letter)}  {why}"
-            out.print(line, markup=False, soft_wrap=True)
+            say(out, line)
     if not letters and not as_json:
         typer.echo("There are none.", err=True)
 
@@ -101,7 +101,7 @@ async def _show(place: str, brokers: str | None, prefix: str | None, *, as_json:
         ("key", "" if letter.key is None else letter.key.decode(errors="replace")),
         *((f"header {name}", (value or b"").decode(errors="replace")) for name, value in letter.headers),
     ):
-        out.print(f"{name + ':':<10} {value}", markup=False, soft_wrap=True)
+        say(out, f"{name + ':':<10} {value}")
     if letter.lost_bytes is not None:
         out.print(
             f"value:     left out, {letter.lost_bytes} bytes, SHA-256 {letter.lost_digest}", markup=False
@@ -110,7 +110,7 @@ async def _show(place: str, brokers: str | None, prefix: str | None, *, as_json:
         out.print("value:     none (a tombstone)")
     else:
         out.print("value:")
-        out.print(letter.value.decode(errors="replace"), markup=False, soft_wrap=True)
+        say(out, letter.value.decode(errors="replace"))
 
 
 def _place(text: str) -> tuple[int, int]:

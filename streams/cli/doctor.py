@@ -9,7 +9,7 @@ import typer
 
 from streams.cli.exits import Exit, run
 from streams.cli.options import AsJson, Brokers, Lanes, Prefix
-from streams.cli.output import console, print_json, typed
+from streams.cli.output import console, print_json, say, typed
 from streams.settings import Settings
 
 CONNECT_S = 3.0
@@ -172,6 +172,6 @@ def _print(finding: Finding, *, as_json: bool) -> None:
     mark = {"fine": "[green]fine   [/green]", "warning": "[yellow]warning[/yellow]"}.get(finding.level)
     out = console()
     out.print(f"{mark or '[red]problem[/red]'} [bold]{finding.about:<9}[/bold]", end="")
-    out.print(finding.what, markup=False, soft_wrap=True)
+    say(out, finding.what)
     if finding.to_do:
-        out.print(f"{'':<18}to do: {finding.to_do}", markup=False, soft_wrap=True)
+        say(out, f"{'':<18}to do: {finding.to_do}")

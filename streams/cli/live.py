@@ -86,16 +86,18 @@ class LiveJobs:
 
 def picture(jobs: Iterable[JobProgress], *, simulated: bool = False) -> Table:
     """The jobs as a table, a line each."""
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, expand=True)
     for name in ("job", "goal", "", "done", "running", "failed", "tokens", "US$", ""):
         numbers = name in {"done", "running", "failed", "tokens", "US$"}
-        table.add_column(name, justify="right" if numbers else "left", no_wrap=True)
+        # The goal has what the others leave.
+        ratio = 1 if name == "goal" else None
+        table.add_column(name, justify="right" if numbers else "left", no_wrap=True, ratio=ratio)
     ordered = sorted(jobs, key=lambda job: job.phase == "finished")
     for job in ordered[:ROWS]:
         colour = _COLOURS.get(job.outcome or "", "cyan")
         table.add_row(
             cut(job.job, 32),
-            cut(job.text, 32),
+            cut(job.text),
             ProgressBar(total=max(1, job.total), completed=job.finished, width=20),
             f"{job.finished}/{job.total}",
             str(job.running),

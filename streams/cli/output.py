@@ -1,5 +1,6 @@
 """What commands print: tables and lines for people, JSON lines for programs."""
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -8,13 +9,23 @@ if TYPE_CHECKING:
 
     from streams.core.commands import Answer
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What a terminal obeys instead of showing it; a new line and a tab may stay."""
+
 
 def console(*, stderr: bool = False) -> "Console":
     """A console as wide as the terminal; lines for a pipe are not folded."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, soft_wrap=not stream.isatty())
+    return Console(stderr=stderr, highlight=False, emoji=False, soft_wrap=not stream.isatty())
+
+
+def say(out: "Console", text: str, *, style: str = "") -> None:
+    """Print a text that others wrote as it is, but for what would command the terminal."""
+    out.print(
+        _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text), markup=False, soft_wrap=True, style=style or None
+    )
 
 
 def print_json(value: object) -> None:
@@ -62,14 +73,12 @@ def print_answer(answer: "Answer", *, as_json: bool) -> None:
     notes = console(stderr=True)
     notes.print(f"[{colour}]{answer.outcome}[/{colour}] [bold]{answer.job}[/bold]", soft_wrap=True)
     if answer.reason:
-        notes.print(answer.reason, markup=False, soft_wrap=True)
+        say(notes, answer.reason)
     if isinstance(answer.answer, Reference):
         notes.print(f"its value of {answer.answer.size} bytes is past its retention")
     elif isinstance(answer.value, str):
-        out.print(answer.value, markup=False, soft_wrap=True)
+        say(out, answer.value)
     elif answer.value is not None:
         import orjson
 
-        out.print(
-            orjson.dumps(answer.value, option=orjson.OPT_INDENT_2).decode(), markup=False, soft_wrap=True
-        )
+        say(out, orjson.dumps(answer.value, option=orjson.OPT_INDENT_2).decode())

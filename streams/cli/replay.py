@@ -135,6 +135,6 @@ async def _from_log(job: str, brokers: str | None, prefix: str | None, since: st
     from streams.replay.recording import record_job
 
     quiet()
-    ours = settings(brokers=brokers, prefix=prefix)
+    ours, start = settings(brokers=brokers, prefix=prefix), moment(since)
     async with Swarm(ours.brokers, prefix=ours.prefix) as swarm:
-        return await record_job(swarm.log, named(job), since=moment(since))
+        return await record_job(swarm.log, named(job), since=start)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from streams.cli.output import answer_json, console, print_answer, typed
+from streams.cli.output import answer_json, console, print_answer, say, typed
 from streams.cli.words import clock, cut, json_cut, order, said, shown, state
 from streams.core.commands import Answer
 from streams.replay.calls import AttemptCalls
@@ -42,13 +42,11 @@ def show(
         if kcat is not None:
             brokers, prefix = kcat
             place = f"-t {prefix}{JOB_EVENTS} -p {step.partition} -o {step.offset}"
-            out.print(
-                f"           kcat -C -b {brokers} {place} -c 1 -e", markup=False, style="dim", soft_wrap=True
-            )
+            say(out, f"           kcat -C -b {brokers} {place} -c 1 -e", style="dim")
     for each in attempts:
         out.print(f"\n[bold]calls of {each.task}/{each.attempt}[/bold]")
         for entry in each.entries:
-            _line(out, f"{_since(entry.at, began)}  {_entry(entry)}")
+            say(out, f"{_since(entry.at, began)}  {_entry(entry)}")
     out.print()
     _verdict(out, told, answer)
 
@@ -89,25 +87,25 @@ def _state(what: object) -> dict[str, object] | None:
 def _step(out: Console, step: Step, began: int) -> None:
     head = f"{_since(step.at, began)}  @{step.offset:<6} "
     if step.event is None:
-        _line(out, f"{head}unreadable: {step.unreadable}")
+        say(out, f"{head}unreadable: {step.unreadable}")
         return
     out.print(f"{head}[bold]{type(step.event).__name__}[/bold]", end=" ")
-    _line(out, said(step.event))
+    say(out, said(step.event))
     if step.absorbed:
         out.print("           absorbed: it changes nothing", style="dim")
     if step.before != step.after:
         out.print(f"           job: {step.before} -> [cyan]{step.after}[/cyan]")
     for change in step.changes:
-        _line(out, f"           {change.task}: {state(change.before)} -> {state(change.after)}")
+        say(out, f"           {change.task}: {state(change.before)} -> {state(change.after)}")
     for each in step.orders:
-        _line(out, f"           => lane {each.lane}: {order(each.command)}")
+        say(out, f"           => lane {each.lane}: {order(each.command)}")
     for effect in step.effects:
         what = (
             f"answer: {effect.outcome} by {effect.rule}"
             if isinstance(effect, Answer)
             else f"dead letter: {effect.reason}"
         )
-        _line(out, f"           => {what}")
+        say(out, f"           => {what}")
 
 
 def _entry(entry: AttemptRecord) -> str:
@@ -146,14 +144,9 @@ def _verdict(out: Console, told: Replay, answer: Answer | None) -> None:
     else:
         out.print("[red]another answer was published[/red]")
         for each in told.differences:
-            _line(
-                out, f"  {each.field}: folded {cut(repr(each.folded))}, published {cut(repr(each.published))}"
-            )
+            ours, theirs = cut(repr(each.folded)), cut(repr(each.published))
+            say(out, f"  {each.field}: folded {ours}, published {theirs}")
 
 
 def _since(at: int, began: int) -> str:
     return f"{(at - began) / 1000:+9.3f}"
-
-
-def _line(out: Console, text: str) -> None:
-    out.print(text, markup=False, soft_wrap=True)

@@ -6,7 +6,7 @@ import typer
 
 from streams.cli.exits import Exit, run
 from streams.cli.options import AsJson, Brokers, Prefix, Since, moment
-from streams.cli.output import console, print_answer, print_json, typed
+from streams.cli.output import console, print_answer, print_json, say, typed
 
 
 def watch(
@@ -50,17 +50,18 @@ async def _watch(
 
     quiet()
     ours = settings(brokers=brokers, prefix=prefix)
+    start = moment(since)
     began = asyncio.get_running_loop().time()
     notes = console(stderr=True)
     async with Swarm(ours.brokers, prefix=ours.prefix) as swarm:
-        async for event in swarm.events(job, since=moment(since), within_s=within, values=False):
+        async for event in swarm.events(job, since=start, within_s=within, values=False):
             if as_json:
                 print_json(typed(event))
             else:
                 notes.print(
                     f"[dim]{clock(event.at)[11:]}[/dim] [bold]{type(event).__name__:<16}[/bold]", end=" "
                 )
-                notes.print(said(event), markup=False, soft_wrap=True)
+                say(notes, said(event))
         left = within - (asyncio.get_running_loop().time() - began)
         if left <= 0:
             raise NotAnswered(job, within)

@@ -3,6 +3,7 @@
 import io
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import orjson
 import pytest
@@ -21,7 +22,7 @@ def _as_before() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-def lines(stream: io.StringIO) -> list[dict[str, str]]:
+def lines(stream: io.StringIO) -> list[dict[str, Any]]:
     """The lines as what they are."""
     return [orjson.loads(line) for line in stream.getvalue().splitlines()]
 
@@ -32,10 +33,7 @@ def test_events_are_json_lines() -> None:
     configure(stream=stream)
     structlog.get_logger().info("lane_owned", lane=3)
     logging.getLogger("somebody").warning("says %s", "hello")
-    try:
-        raise ValueError("broken")
-    except ValueError:
-        structlog.get_logger().exception("failed")
+    structlog.get_logger().error("failed", exc_info=ValueError("broken"))
     ours, theirs, failed = lines(stream)
     assert (ours["event"], ours["lane"], ours["level"]) == ("lane_owned", 3, "info")
     assert (theirs["event"], theirs["logger"], theirs["level"]) == ("says hello", "somebody", "warning")
@@ -44,17 +42,14 @@ def test_events_are_json_lines() -> None:
 
 
 @pytest.mark.parametrize("json", [True, False])
-def test_secrets_do_not_get_out(json: bool) -> None:  # noqa: FBT001 - a case
+def test_secrets_do_not_get_out(json: bool) -> None:
     """Not as a value, in a text, in an exception, nor by way of another logger."""
     secret = 'my"odd key'
     stream = io.StringIO()
     configure(stream=stream, secrets=[secret, ""], json=json)
     log = structlog.get_logger()
     log.info("started", key=secret, nested={"list": [secret]}, url="http://me:hunter2@host/")
-    try:
-        raise ValueError(f"refused {secret} and sk-abcdefghijklmnop")
-    except ValueError:
-        log.exception("failed")
+    log.error("failed", exc_info=ValueError(f"refused {secret} and sk-abcdefghijklmnop"))
     logging.getLogger("httpx2").warning("Authorization: Bearer %s", "abc.def")
     said = stream.getvalue()
     for hidden in ("odd key", "hunter2", "abcdefghijklmnop", "abc.def"):
