@@ -45,7 +45,7 @@ class KafkaClaim:
     @property
     def partition(self) -> int:
         """Its number."""
-        return self._place.partition
+        return int(self._place.partition)
 
     def seek(self, offset: int) -> None:
         """Go on from *offset*; what was fetched before is thrown away."""
@@ -94,7 +94,7 @@ class KafkaClaim:
             self._flowing = False
 
 
-class Ownership(ConsumerRebalanceListener):
+class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
     """Keeps one owner running per partition that the group gives to this process.
 
     Args:
@@ -127,7 +127,7 @@ class Ownership(ConsumerRebalanceListener):
             await asyncio.sleep(pause)
             pause = min(2 * pause, LAST_PAUSE_S)
 
-    async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+    async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:  # noqa: ARG002 - always all
         """End every owner before anyone else may begin."""
         self._claims.clear()
         owners, self._owners = list(self._owners.values()), {}

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Self
 
 from streams.kafka import following
 from streams.kafka.claims import Ownership
@@ -39,7 +40,7 @@ class KafkaLog:
         self.outage = Outage(settings.brokers)
         self._producer: KafkaProducer | None = None
 
-    async def __aenter__(self) -> "KafkaLog":
+    async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._find_s
         while self._producer is None:

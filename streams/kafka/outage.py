@@ -124,7 +124,8 @@ class Watched(Protocol):
     """A log whose outages can be told."""
 
     @property
-    def outage(self) -> Outage: ...
+    def outage(self) -> Outage:
+        """Finds out whether the brokers are away."""
 
 
 async def watch_broker(watched: Watched) -> None:

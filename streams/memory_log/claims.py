@@ -39,7 +39,7 @@ class MemoryClaim:
         """Everything below *offset* is done."""
         self._ownership.tell(self.partition, offset)
 
-    async def batch(self, timeout: float | None) -> Sequence[Record]:
+    async def batch(self, timeout: float | None) -> Sequence[Record]:  # noqa: ASYNC109 - the port's
         """The next records in order; empty after *timeout* seconds without any."""
         try:
             async with asyncio.timeout(timeout):

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from streams.log import Agent, NoSuchTopic, Owner, Record, Transactions
 from streams.memory_log.agents import Streams
@@ -63,7 +63,7 @@ class MemoryLog:
         self._memberships: list[Membership] = []
         self._opened = 0
 
-    async def __aenter__(self) -> "MemoryLog":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:

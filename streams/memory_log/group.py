@@ -60,10 +60,10 @@ class Group:
 
     def leave(self, member: Member) -> None:
         """Go on without *member*: it said goodbye, or was silent for too long."""
-        if self._members.get(member.id) is member:
+        if self.has(member):
             del self._members[member.id]
+            member.removed.set()
             self.rebalance()
-        member.removed.set()
 
     def has(self, member: Member) -> bool:
         """Whether *member* still counts."""

@@ -96,12 +96,12 @@ class Membership:
             take=self._work.take,
         )
         self._work.joined(self._group, member)
+        self._member = member  # from here on: the request may land though its answer never comes
         while True:
             try:
                 await self._reach.call("group", f"join of {member.id}", lambda: self._group.join(member))
             except LogUnavailable:
                 continue
-            self._member = member
             return member
 
     async def _let_go(self) -> None:

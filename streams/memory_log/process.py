@@ -102,7 +102,7 @@ class _Steps(Coroutine[Any, Any, T]):
 
     def _wait(self) -> "asyncio.Future[None]":
         step = self._process.next_step()
-        step._asyncio_future_blocking = True  # as Future.__await__ tells a task that it waits
+        step._asyncio_future_blocking = True  # noqa: SLF001 - as Future.__await__ tells a task that it waits
         return step
 
 

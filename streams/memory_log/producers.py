@@ -107,7 +107,7 @@ class MemoryTransactions:
         if not self._sent:
             return
         try:
-            await self._end(False, Fate.ARRIVES)
+            await self._end(Fate.ARRIVES, committed=False)
         except (Fenced, LogUnavailable) as error:
             self._over = f"abort failed ({error})"
 
@@ -117,15 +117,15 @@ class MemoryTransactions:
         if faults.unknown_commits and chance.random() < faults.unknown_commits:
             fate = chance.choice((Fate.LOST, Fate.UNANSWERED))
         self._over = "the outcome of a commit is unknown"
-        await self._end(True, fate)
+        await self._end(fate, committed=True)
         self._over = None
 
-    async def _end(self, committed: bool, fate: Fate) -> None:
+    async def _end(self, fate: Fate, *, committed: bool) -> None:
         cluster = self._reach.cluster
         await self._reach.call(
             self._line,
             f"{'commit' if committed else 'abort'} of a transaction of {self._identity}",
-            lambda: cluster.coordinator.end(self._identity, self._epoch, committed),
+            lambda: cluster.coordinator.end(self._identity, self._epoch, committed=committed),
             fate,
         )
 

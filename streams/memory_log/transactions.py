@@ -31,7 +31,7 @@ class Coordinator:
         transaction = self._transactions.get(identity)
         if transaction is not None and transaction.committed is None:
             self._epochs[identity] += 1
-            self._end(transaction, False)
+            self._end(transaction, committed=False)
         if transaction is not None and transaction.partitions:
             raise Busy
         self._epochs[identity] = self._epochs.get(identity, 0) + 1
@@ -60,7 +60,7 @@ class Coordinator:
             asyncio.get_running_loop().call_later(self._timeout_s, self._expire, identity, transaction)
         return partition.append(*record, timestamp, transaction)
 
-    def end(self, identity: str, epoch: int, committed: bool) -> None:
+    def end(self, identity: str, epoch: int, *, committed: bool) -> None:
         """Commit or abort; decided now, each partition's marker follows.
 
         Raises:
@@ -73,14 +73,14 @@ class Coordinator:
             if committed:
                 raise LogUnavailable(f"transaction of {identity}: none is open")
             return
-        self._end(transaction, committed)
+        self._end(transaction, committed=committed)
 
     def _check(self, identity: str, epoch: int) -> None:
         newest = self._epochs[identity]
         if epoch != newest:
             raise Fenced(f"{identity}: epoch {epoch} is over, the newest is {newest}")
 
-    def _end(self, transaction: Transaction, committed: bool) -> None:
+    def _end(self, transaction: Transaction, *, committed: bool) -> None:
         transaction.committed = committed
         loop = asyncio.get_running_loop()
         for partition in list(transaction.partitions):
@@ -97,4 +97,4 @@ class Coordinator:
     def _expire(self, identity: str, transaction: Transaction) -> None:
         if transaction.committed is None:
             self._epochs[identity] += 1
-            self._end(transaction, False)
+            self._end(transaction, committed=False)

@@ -13,6 +13,8 @@ from streams.memory_log.faults import Faults
 
 T = TypeVar("T")
 RETRY_S = 0.005
+LANDS = 0.5
+"""Share of what was under way at a kill that lands."""
 
 
 class Busy(Exception):
@@ -93,7 +95,7 @@ class Wire:
         for queue in self._lines.values():
             arriving = True
             for flight in queue:
-                arriving = arriving and flight.fate is not Fate.LOST and self._chance.random() < 0.5
+                arriving = arriving and flight.fate is not Fate.LOST and self._chance.random() < LANDS
                 if arriving and not self._away(self._loop.time()):
                     try:
                         flight.apply()

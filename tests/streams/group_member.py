@@ -21,7 +21,8 @@ async def main(servers: str, prefix: str, topic: str, group: str) -> None:
 
     async def owner(claim: Claim) -> None:
         owned.add(claim.partition)
-        print(json.dumps(sorted(owned)), flush=True)
+        sys.stdout.write(json.dumps(sorted(owned)) + "\n")
+        sys.stdout.flush()
         try:
             while True:
                 await claim.batch(None)
