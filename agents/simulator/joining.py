@@ -158,7 +158,9 @@ def _columns(rows: Sequence[Row], goal: str) -> list[str]:
     words = _WORD.findall(goal.lower())
     named = {f: words.index(w) for f in columns if (w := f.lower().removesuffix(_BYTES)) in words}
     if len(named) >= _LEAST_NAMED:
-        return sorted(named, key=named.__getitem__)
+        # A row must say what it is about, also where the goal takes that for granted.
+        names = [] if any(n in named for n in _NAMES) else [n for n in _NAMES if n in columns][:1]
+        return [*names, *sorted(named, key=named.__getitem__)]
     return list(columns)[:_MOST_COLUMNS]
 
 

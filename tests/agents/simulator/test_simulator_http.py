@@ -112,8 +112,10 @@ async def test_a_second_conversation_finds_its_beginning_cached(
         (b'{"model": "simulated", "messages": [{},{},{"tool_calls":[{"id":"c","function":{}}]}]}', 400, "c"),
         (b'{"model": "simulated", "messages": [{},{},{"tool_calls":[7]}]}', 400, "function"),
         (
-            b'{"model": "simulated", "messages": [{},{},{"tool_calls":[{"id":"c","function":{}}]},'
-            b'{"role":"user"},{"role":"tool","tool_call_id":"c"}]}',
+            (
+                b'{"model": "simulated", "messages": [{},{},{"tool_calls":[{"id":"c","function":{}}]},'
+                b'{"role":"user"},{"role":"tool","tool_call_id":"c"}]}'
+            ),
             400,
             "no tool message answers",
         ),
