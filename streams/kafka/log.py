@@ -8,8 +8,9 @@ from typing import Self
 from streams.kafka import following
 from streams.kafka.claims import Ownership
 from streams.kafka.outage import Outage
-from streams.kafka.producers import KafkaProducer, KafkaTransactions, start_producer
+from streams.kafka.producers import KafkaProducer, start_producer
 from streams.kafka.reading import read
+from streams.kafka.transactions import KafkaTransactions
 from streams.log import LogUnavailable, Owner, Record
 from streams.settings import Settings
 

@@ -20,6 +20,7 @@ from aiokafka.protocol.transaction import EndTxnRequest
 from streams.kafka import producers
 from streams.kafka.log import KafkaLog
 from streams.kafka.outage import Outage, watch_broker
+from streams.kafka.transactions import KafkaTransactions
 from streams.log import LogUnavailable, RecordRefused
 from streams.settings import Settings
 
@@ -93,7 +94,7 @@ async def test_a_commit_whose_answer_got_lost_ends_the_producer(kafka_servers: s
             return answer
 
         inner.client.send = losing
-        producer = producers.KafkaTransactions(settings, identity, inner)
+        producer = KafkaTransactions(settings, identity, inner)
         with pytest.raises(LogUnavailable, match="unknown"):
             async with producer.transaction():
                 await producer.send(TOPIC, b"landed", key=b"k", partition=0)
