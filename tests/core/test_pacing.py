@@ -133,6 +133,15 @@ def test_tenants_take_turns() -> None:
     assert order == ["a", "b", "a", "b"]
 
 
+def test_a_wide_job_leaves_room_for_other_tenants() -> None:
+    """A hundred ready sub-tasks of one get no more than their share while another's wait."""
+    partition = Partition(window=8)
+    partition.see(submitted("a/1", concurrency=100), submitted("b/1", concurrency=100))
+    partition.release()
+    partition.see(planned("a/1", 100), planned("b/1", 100))
+    assert [command.job for command in partition.release()].count("a/1") == 4
+
+
 def test_priority_goes_first_within_a_tenant() -> None:
     """Older jobs first among equals."""
     partition = Partition(window=1)
