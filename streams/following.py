@@ -21,6 +21,8 @@ class Following:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._open: set[AbstractAsyncContextManager[object]] = set()
+        self._opening: set[asyncio.Future[None]] = set()
+        self._closed = False
 
     async def records(
         self, topic: str, partitions: Sequence[int], since: int | None
@@ -31,20 +33,32 @@ class Following:
             LogUnavailable: the place to begin could not be found in time.
         """
         following = self._log.follow(topic, partitions, since=since)
-        coming = await following.__aenter__()
-        self._open.add(following)
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._opening.add(opened)
         try:
+            coming = await following.__aenter__()
+            self._open.add(following)
+        finally:
+            self._opening.discard(opened)
+            opened.set_result(None)
+        try:
+            if self._closed:
+                return
             async for records in coming:
                 for record in records:
                     yield record
         finally:
-            self._open.discard(following)
-            await following.__aexit__(None, None, None)
+            if following in self._open:  # else it is being closed
+                self._open.discard(following)
+                await following.__aexit__(None, None, None)
 
     async def close(self) -> None:
-        """Close what is still open."""
-        for following in list(self._open):
-            await following.__aexit__(None, None, None)
+        """Close what is still open; whoever waits for a record of it gets no more."""
+        self._closed = True
+        if self._opening:
+            await asyncio.wait(self._opening)
+        while self._open:
+            await self._open.pop().__aexit__(None, None, None)
 
 
 async def until(records: AsyncIterator[Record], ends: float) -> AsyncIterator[Record]:

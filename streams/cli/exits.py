@@ -87,7 +87,6 @@ _ERRORS = {
         "streams.wire.envelope.Unwritable",
         "streams.replay.files.NotAnExport",
         "agents.simulator.behaviour.BadBehaviour",
-        "builtins.OSError",
     },
     Exit.POOR: {
         "streams.replay.recording.JobUnknown",
