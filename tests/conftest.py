@@ -34,6 +34,7 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("ci")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests on Kafka run one after another, in one process with one broker (``--dist loadgroup``)."""
     for item in items:
