@@ -34,12 +34,10 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("ci")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Tests on Kafka run one after another, in one process with one broker (``--dist loadgroup``)."""
-    for item in items:
-        if {"kafka_servers", "own_kafka"}.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group("kafka"))
+    if {"kafka_servers", "own_kafka"}.intersection(getattr(item, "fixturenames", ())):
+        item.add_marker(pytest.mark.xdist_group("kafka"))
 
 
 @pytest.fixture(scope="session")
