@@ -61,8 +61,22 @@ class Producer(Protocol):
         """
 
 
+Entry: TypeAlias = tuple[bytes, bytes | None, Headers]
+"""Key, value and headers of a record to send."""
+
+
 class Transactions(Producer, Protocol):
     """A transactional producer: what was sent inside lands together or not at all."""
+
+    async def send_all(self, topic: str, partition: int, entries: Sequence[Entry]) -> None:
+        """Put many records of one partition in the open transaction, in order.
+
+        The same as one :meth:`Producer.send` after the other, in a tenth of the time; that they
+        have landed is what the end of the transaction waits for.
+
+        Raises:
+            LogUnavailable, RecordRefused, Fenced: here or at the end of the transaction.
+        """
 
     def transaction(self) -> AbstractAsyncContextManager[None]:
         """One transaction; it aborts where its body raises.

@@ -14,13 +14,13 @@ import structlog
 
 from streams import dead_letters
 from streams.core.commands import Answer, Bury, Command, Effect
-from streams.core.events import Event, JobBroken
+from streams.core.events import Event, GoalRejected, JobBroken, JobSubmitted
 from streams.core.job import absorb
 from streams.core.pacing import Pacing
 from streams.core.release import lane_of
 from streams.core.states import Job, New
 from streams.core.values import JobId
-from streams.log import Claim, Fenced, Headers, Log, LogUnavailable, Producer, Record, Transactions
+from streams.log import Claim, Entry, Fenced, Log, LogUnavailable, Producer, Record, Transactions
 from streams.settings import Settings
 from streams.table import Table
 from streams.timers import Timers
@@ -39,8 +39,8 @@ TICK_S = 0.001
 LARGE_BYTES = MAX_RECORD_BYTES - 65_536
 """Above this a record and the headers of a dead letter may be too large together."""
 
-Sending: TypeAlias = tuple[str, bytes, int, bytes | None, Headers]
-"""Topic, key, partition, value and headers of a record."""
+Sending: TypeAlias = tuple[str, int, Entry]
+"""Topic, partition and record."""
 
 
 class GapInLog(Exception):
@@ -214,29 +214,33 @@ class Partition:
     def _order(self, command: Command) -> Sending:
         key = f"{command.job}/{command.task}/{command.attempt}".encode()
         lane = lane_of(command.job, command.ordinal, command.attempt, self._settings.lanes)
-        return SUBTASKS, key, lane, write_command(command), ()
+        return SUBTASKS, lane, (key, write_command(command), ())
 
     def _outcome(self, record: Record, effect: Effect) -> Sending:
         match effect:
             case Answer():
                 value, headers = write_answer(effect)
-                return ANSWERS, effect.job.encode(), self._claim.partition, value, headers
+                return ANSWERS, self._claim.partition, (effect.job.encode(), value, headers)
             case Bury(reason=reason, source=source):
                 self._log.warning("event_buried", offset=record.offset, reason=reason)
                 large = len(record.value or b"") > LARGE_BYTES
                 write = dead_letters.write_without_value if large else dead_letters.write
                 key, carried, headers = write(record, reason, source=source)
-                return DEAD_LETTERS, key, self._claim.partition, carried, headers
+                return DEAD_LETTERS, self._claim.partition, (key, carried, headers)
 
     async def _commit(self, sendings: Iterable[Sending]) -> None:
         """One transaction: these records, the changed rows, our position."""
-        send = self._transactions.send
+        places: dict[tuple[str, int], list[Entry]] = {}
+        for topic, partition, entry in sendings:
+            places.setdefault((topic, partition), []).append(entry)
+        rows = [
+            (name.encode(), None if row is None else write_row(row), ())
+            for name, row in self._table.changes()
+        ]
         async with self._transactions.transaction():
-            for topic, key, partition, value, headers in sendings:
-                await send(topic, value, key=key, partition=partition, headers=headers)
-            for name, row in self._table.changes():
-                written = None if row is None else write_row(row)
-                await send(JOBS, written, key=name.encode(), partition=self._claim.partition)
+            for (topic, partition), entries in places.items():
+                await self._transactions.send_all(topic, partition, entries)
+            await self._transactions.send_all(JOBS, self._claim.partition, rows)
         self._table.committed()
         self._staged, self._staged_since = 0, None
         if self._table.position is not None:
@@ -251,7 +255,7 @@ class Partition:
             pass  # then it is buried as such, and no job is known
         else:
             # First, and awaited: after the commit below nobody would know of the job any more.
-            delivery = await self._tell(JobBroken(job=event.job, reason=reason))
+            delivery = await self._tell(last_word(event, reason))
             if delivery is not None:
                 await delivery
         self._table.position, self._table.at = record.offset + 1, record.timestamp
@@ -267,3 +271,10 @@ class Partition:
             return None
         delivery.add_done_callback(lambda done: done.cancelled() or done.exception())
         return delivery
+
+
+def last_word(event: Event, reason: str) -> Event:
+    """What ends the job of an event that is to be buried: for a goal that opened none, its rejection."""
+    if isinstance(event, JobSubmitted):
+        return GoalRejected(job=event.job, reason=reason, source=event.source)
+    return JobBroken(job=event.job, reason=reason)

@@ -1,18 +1,19 @@
 """Transactional producers on aiokafka."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 
 import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import IllegalOperation, KafkaError
 from aiokafka.producer import sender
+from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.protocol.transaction import EndTxnRequest
 
 from streams.kafka.errors import in_our_words
 from streams.kafka.producers import END_S, Deliveries, put, stop_producer
-from streams.log import Fenced, Headers, LogUnavailable
+from streams.log import Entry, Fenced, Headers, LogUnavailable, RecordRefused
 from streams.settings import Settings
 
 ABORT_S = 3.0
@@ -76,6 +77,37 @@ class KafkaTransactions:
             raise in_our_words(error, f"send to {name}-{partition} for {self._identity}") from error
         self._sent.append(sent)
         return sent
+
+    async def send_all(self, topic: str, partition: int, entries: Sequence[Entry]) -> None:
+        """Put many records of one partition in the open transaction, in order.
+
+        In batches made here: aiokafka's own way makes two futures a record, which was half of the
+        orchestrator's CPU.
+
+        Raises:
+            RuntimeError: no transaction is open.
+        """
+        name = self._settings.prefix + topic
+        batch = self._producer.create_batch()
+        for key, value, headers in entries:
+            if batch.append(key=key, value=value, timestamp=None, headers=list(headers)) is None:
+                await self._send_batch(batch, name, partition)
+                batch = self._producer.create_batch()
+                batch.append(key=key, value=value, timestamp=None, headers=list(headers))
+        if batch.record_count():
+            await self._send_batch(batch, name, partition)
+
+    async def _send_batch(self, batch: BatchBuilder, name: str, partition: int) -> None:
+        what = f"send to {name}-{partition} for {self._identity}"
+        try:
+            sent = await self._producer.send_batch(batch, name, partition=partition)
+        except AssertionError as error:  # aiokafka's word for a partition that is not there
+            raise RecordRefused(f"{what}: the topic has no such partition") from error
+        except IllegalOperation as error:
+            raise RuntimeError(f"{what}: outside a transaction") from error
+        except KafkaError as error:
+            raise in_our_words(error, what) from error
+        self._sent.append(self._deliveries.follow(sent, what))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:

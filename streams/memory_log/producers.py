@@ -1,10 +1,10 @@
 """Producers of the log in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from streams.log import Fenced, Headers, LogUnavailable, RecordRefused
+from streams.log import Entry, Fenced, Headers, LogUnavailable, RecordRefused
 from streams.memory_log.partition import Partition
 from streams.memory_log.reach import Reach
 from streams.memory_log.wire import Fate
@@ -80,6 +80,11 @@ class MemoryTransactions:
         sent = reach.call(self._line, what, land, _fate(reach))
         self._sent.append(sent)
         return sent
+
+    async def send_all(self, topic: str, partition: int, entries: Sequence[Entry]) -> None:
+        """Put many records of one partition in the open transaction, in order."""
+        for key, value, headers in entries:
+            await self.send(topic, value, key=key, partition=partition, headers=headers)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
