@@ -230,10 +230,35 @@ async def a_refused_record_aborts_its_transaction(world: World) -> None:
 
 
 @scenario
+async def many_records_at_once_are_as_many_sends(world: World) -> None:
+    """More than fits in one batch, between single ones, in order; one that is refused aborts them all."""
+    values = [bytes([65 + number]) * 90_000 for number in range(26)]
+    headers = (("name", b"value"),)
+    async with world.connect() as log:
+        async with log.transactions("many") as producer:
+            async with producer.transaction():
+                await producer.send(ROWS, b"first", key=b"f", partition=0)
+                await producer.send_all(ROWS, 0, [(b"k", value, headers) for value in values])
+                await producer.send_all(ROWS, 0, [(b"tombstone", None, ())])
+                await producer.send_all(ROWS, 0, [])
+                await producer.send(ROWS, b"last", key=b"l", partition=0)
+            with pytest.raises(RecordRefused):
+                async with producer.transaction():
+                    await producer.send_all(ROWS, 1, [(b"k", b"good", ())])
+                    await producer.send_all(ROWS, 2, [(b"k", bytes(world.too_large), ())])
+        records = await everything(log, ROWS)
+        assert [record.value for record in records] == [b"first", *values, None, b"last"]
+        assert {record.headers for record in records[1:-2]} == {headers}
+        assert await everything(log, ROWS, 1) == await everything(log, ROWS, 2) == []
+
+
+@scenario
 async def a_send_outside_a_transaction_is_a_mistake(world: World) -> None:
     async with world.connect() as log, log.transactions("outside") as producer:
         with pytest.raises(RuntimeError):
             await producer.send(ROWS, b"1", key=b"k", partition=0)
+        with pytest.raises(RuntimeError):
+            await producer.send_all(ROWS, 0, [(b"k", b"1", ())])
         async with producer.transaction():
             pass  # an empty one is none
         async with producer.transaction():

@@ -5,6 +5,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,9 @@ from hypothesis import strategies as st
 
 from streams.log import Claim, Delivery, Fenced, LogUnavailable
 from streams.memory_log import Faults, Limits, MemoryCluster, MemoryLog
+from streams.memory_log.partition import Partition
+from streams.memory_log.transactions import Coordinator
+from streams.memory_log.wire import Busy
 from tests.streams import virtual_time
 
 IN, OUT, ROWS = "in", "out", "rows"
@@ -297,21 +301,21 @@ def test_a_process_asleep_takes_no_step_and_wakes_as_a_zombie() -> None:
         async def clock() -> None:  # a task of a task of the process
             await asyncio.create_task(_tick(ticks))
 
-        agent = Agent(lambda offset: False)
-        await put(heir, IN, range(2))
+        agent = Agent(lambda offset: offset == 0)
+        await put(heir, IN, range(6))
         zombie.start(clock())
         zombie.start(zombie.own(ROWS, "t", owner))
         zombie.start(zombie.deliveries(IN, "lanes", agent))
-        await asyncio.sleep(0.5)
-        zombie.pause()
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.4)
+        zombie.pause()  # before what it acknowledged is committed
+        await asyncio.sleep(1.1)
         async with heir.transactions("t") as producer, producer.transaction():
             await producer.send(OUT, b"heir", key=b"k", partition=0)
         inherited = Agent()
         heir.start(heir.deliveries(IN, "lanes", inherited))
         await asyncio.sleep(10.5)
         assert ticks == [0.0]
-        assert inherited.got == {0: [0], 1: [0]}
+        assert inherited.got == {0: [0, 1, 2], 1: [0, 1, 2]}
         zombie.resume()
         for delivery in agent.held:
             delivery.ack()
@@ -319,7 +323,7 @@ def test_a_process_asleep_takes_no_step_and_wakes_as_a_zombie() -> None:
         assert ticks == [0.0, 12.0]
         assert fenced
         assert [record.value for record in cluster.records(OUT)] == [b"heir"]
-        assert cluster.committed("lanes", IN) == {0: 1, 1: 1}
+        assert cluster.committed("lanes", IN) == {0: 3, 1: 3}
 
     virtual_time.run(story())
 
@@ -461,6 +465,26 @@ def test_a_transaction_that_stays_open_is_aborted_and_its_producer_fenced() -> N
                     assert cluster.records(OUT) == []
                     await asyncio.sleep(16)
                     assert [record.value for record in cluster.records(OUT)] == [b"2"]
+
+    virtual_time.run(story())
+
+
+def test_the_older_epoch_is_over_before_the_newer_one_begins() -> None:
+    """While the markers of its aborted transaction are being written, the older producer writes no more."""
+
+    async def story() -> None:
+        coordinator, partition = Coordinator(Random(1), 1.0, 15.0), Partition(OUT, 0)  # noqa: S311 - repeatable
+        old = coordinator.begin_epoch("t")
+        coordinator.append("t", old, partition, (b"k", b"1", ()), 0)
+        with pytest.raises(Busy):
+            coordinator.begin_epoch("t")
+        with pytest.raises(Fenced):
+            coordinator.append("t", old, partition, (b"k", b"2", ()), 0)
+        with pytest.raises(Fenced):
+            coordinator.end("t", old, committed=True)
+        await asyncio.sleep(1)
+        assert coordinator.begin_epoch("t") > old
+        assert partition.visible(0, 10) == ([], 2)
 
     virtual_time.run(story())
 
