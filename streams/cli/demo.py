@@ -170,7 +170,8 @@ async def _model(settings: "Settings", latency: str) -> "Behaviour | None":
     try:
         await list_models(settings)
     except ModelError as error:
-        if error.kind == "bad_key" or not settings.model:
+        # One that only has no list of its models may still answer.
+        if error.kind in {"bad_key", "connection"} or not settings.model:
             raise Stop(f"{error.reason}; to do: {advice(settings, error)}", Exit.POOR) from None
     return None
 

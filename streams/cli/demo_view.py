@@ -45,7 +45,7 @@ class DemoJobs(LiveJobs):
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         if self._console.is_terminal:
-            self._console.print(picture(self.jobs, simulated=self.simulated))
+            self._console.print(picture(self.jobs, width=self._console.width, simulated=self.simulated))
 
     def feed(self, event: Event) -> None:
         """Take the next event."""

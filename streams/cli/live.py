@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from rich.console import Console
 from rich.live import Live
@@ -19,6 +19,9 @@ REFRESH_S: Final = 0.1
 
 ROWS: Final = 20
 """Jobs shown at once; those under way go before the finished ones."""
+
+WIDE: Final = 110
+"""Characters of a line that has room for the goals, too."""
 
 _COLOURS: Final = {"succeeded": "green", "partial": "yellow", "failed": "red", "rejected": "red"}
 
@@ -81,24 +84,29 @@ class LiveJobs:
     def _draw(self) -> None:
         self._next = None
         if self._live is not None:
-            self._live.update(picture(self._progress.jobs(), simulated=self._simulated), refresh=True)
+            self._live.update(
+                picture(self._progress.jobs(), width=self._live.console.width, simulated=self._simulated),
+                refresh=True,
+            )
 
 
-def picture(jobs: Iterable[JobProgress], *, simulated: bool = False) -> Table:
-    """The jobs as a table, a line each."""
+def picture(jobs: Iterable[JobProgress], *, width: int = WIDE, simulated: bool = False) -> Table:
+    """The jobs as a table, a line each, of *width* characters."""
     table = Table(box=None, pad_edge=False, expand=True)
+    wide = width >= WIDE
+    flexible = "goal" if wide else "job"  # has what the others leave
     for name in ("job", "goal", "", "done", "running", "failed", "tokens", "US$", ""):
-        numbers = name in {"done", "running", "failed", "tokens", "US$"}
-        # The goal has what the others leave.
-        ratio = 1 if name == "goal" else None
-        table.add_column(name, justify="right" if numbers else "left", no_wrap=True, ratio=ratio)
+        if name != "goal" or wide:
+            numbers = name in {"done", "running", "failed", "tokens", "US$"}
+            justify: Literal["left", "right"] = "right" if numbers else "left"
+            table.add_column(name, justify=justify, no_wrap=True, ratio=1 if name == flexible else None)
     ordered = sorted(jobs, key=lambda job: job.phase == "finished")
     for job in ordered[:ROWS]:
         colour = _COLOURS.get(job.outcome or "", "cyan")
         table.add_row(
             cut(job.job, 32),
-            cut(job.text),
-            ProgressBar(total=max(1, job.total), completed=job.finished, width=20),
+            *([cut(job.text)] if wide else []),
+            ProgressBar(total=max(1, job.total), completed=job.finished, width=20 if wide else 8),
             f"{job.finished}/{job.total}",
             str(job.running),
             str(job.failed),

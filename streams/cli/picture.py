@@ -30,7 +30,7 @@ def save(file: Path, live: DemoJobs, answers: Sequence[Answer], report: Report) 
     """Draw the jobs in the middle of it, the first answer, cut, and the run report."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, highlight=False)
     console.print(Text.assemble(("$ ", "dim"), "make demo"))
-    console.print(picture(live.midway, simulated=live.simulated))
+    console.print(picture(live.midway, width=WIDTH, simulated=live.simulated))
     console.print()
     for part in answered(_cut(answers[0]), rendered=True):
         console.print(part)

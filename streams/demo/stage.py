@@ -62,9 +62,9 @@ async def stage(
             own = await broker.start(home)
             stack.push_async_callback(own.stop)
             ours = replace(ours, brokers=own.servers)
-        else:
-            stack.push_async_callback(_delete, ours, say)
         say(f"Making the topics {ours.prefix}* on Kafka at {ours.brokers}.")
+        if not own_broker:
+            await stack.enter_async_context(_deleted(ours, say))
         await admin.create(ours)
         if simulated is not None:
             simulator = await start_simulator(simulated)
@@ -89,9 +89,19 @@ def _unless_failed(log: Path) -> Callable[..., None]:
     return remove
 
 
-async def _delete(settings: Settings, say: Callable[[str], None]) -> None:
+@asynccontextmanager
+async def _deleted(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[None]:
+    """Deletes the topics at the end; of the groups, empty by then, Kafka rids itself in ten minutes."""
+    reached = True
     try:
-        async with asyncio.timeout(DELETE_S):
-            await admin.delete(settings)
-    except (LogUnavailable, TimeoutError) as error:
-        say(f"The topics {settings.prefix}* may be left on {settings.brokers}, delete them there: {error}")
+        yield
+    except LogUnavailable:
+        reached = False  # it says itself what is wrong with the cluster
+        raise
+    finally:
+        try:
+            async with asyncio.timeout(DELETE_S):
+                await admin.delete(settings)
+        except (LogUnavailable, TimeoutError) as error:
+            if reached:
+                say(f"The topics {settings.prefix}* may be left at {settings.brokers}: {error}")
