@@ -317,6 +317,7 @@ def test_a_process_asleep_takes_no_step_and_wakes_as_a_zombie() -> None:
         assert ticks == [0.0]
         assert inherited.got == {0: [0, 1, 2], 1: [0, 1, 2]}
         zombie.resume()
+        assert cluster.committed("lanes", IN) == {0: 3, 1: 3}
         for delivery in agent.held:
             delivery.ack()
         await asyncio.sleep(0.1)
