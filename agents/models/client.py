@@ -1,8 +1,9 @@
 """The one client of a model endpoint that speaks the OpenAI chat API.
 
 ``chat.completions.create`` spends a fifth of a worker's CPU on transforming the request and on
-reading the reply into pydantic models, so this module posts JSON bytes and reads JSON bytes
-through the same openai client.
+reading the reply into pydantic models, and the layers of options, retries and telemetry above the
+transport another tenth. So this module posts JSON bytes and reads JSON bytes on the transport
+that the openai client brings (``DefaultAioHttpClient``), with the headers that it makes.
 """
 
 import asyncio
@@ -10,11 +11,11 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 import orjson
-from openai import AsyncOpenAI, DefaultAioHttpClient, Omit
+from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from agents.models.faults import Endpoint, is_html
 from agents.models.prices import PriceList
@@ -33,8 +34,8 @@ BYTES_PER_TOKEN = 4
 MAY_BE_EMPTY = ("length", "content_filter")
 """With these reasons a reply without words is what happened, not a broken reply."""
 
-TELEMETRY_HEADERS = ("Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Async")
-"""Of ``X-Stainless-…``: they tell the endpoint about this machine, and take a fifth of a call's CPU."""
+JSON = "application/json"
+OK = 200
 
 CONNECT_S = 5.0
 MAX_CONNECTIONS = 1_000
@@ -56,26 +57,29 @@ class ChatClient:
         self.model = model
         self._endpoint = Endpoint(self.base_url, api_key)
         self._prices = PriceList(self.base_url)
-        self._client = AsyncOpenAI(
+        self._http = DefaultAioHttpClient(
+            timeout=httpx2.Timeout(None, connect=CONNECT_S),  # the whole call has its own deadline
+            limits=httpx2.Limits(
+                max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS
+            ),
+        )
+        client = AsyncOpenAI(
             base_url=self.base_url,
             api_key=api_key or "none",  # local endpoints need none, but the client refuses an empty one
             max_retries=0,
-            # Its annotation says text only, but it merges these like a request's own, where Omit is allowed.
-            default_headers=cast("dict[str, str]", {f"X-Stainless-{h}": Omit() for h in TELEMETRY_HEADERS}),
-            timeout=httpx2.Timeout(None, connect=CONNECT_S),  # the whole call has its own deadline
-            http_client=DefaultAioHttpClient(
-                limits=httpx2.Limits(
-                    max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS
-                )
-            ),
+            http_client=self._http,
         )
+        self._url = f"{str(client.base_url).rstrip('/')}/chat/completions"
+        # Its telemetry headers tell the endpoint about this machine; they stay out.
+        self._headers = {**client.auth_headers, "Content-Type": JSON, "Accept": JSON}
+        self._headers["User-Agent"] = client.user_agent
         # Both build records before a handler could drop them: a tenth of the CPU of a busy worker.
         for name in ("openai", "httpx2"):
             logging.getLogger(name).setLevel(logging.WARNING)
 
     async def close(self) -> None:
         """Close the connections; calls in flight fail."""
-        await self._client.close()
+        await self._http.aclose()
 
     async def chat(self, request: ModelRequest, *, timeout_s: float) -> ModelReply:
         """Ask once, within *timeout_s* seconds from now to the whole reply.
@@ -88,7 +92,7 @@ class ChatClient:
         began = time.perf_counter()
         try:
             async with asyncio.timeout(timeout_s):
-                response = await self._client.post("/chat/completions", cast_to=httpx2.Response, content=body)
+                response = await self._http.post(self._url, content=body, headers=self._headers)
         except TimeoutError:
             raise self._endpoint.error("timeout", f"no reply from {model} within {timeout_s:.1f} s") from None
         except Exception as exception:
@@ -97,6 +101,8 @@ class ChatClient:
                 raise
             raise error from None  # the cause may quote headers, and with them the key
         latency_ms = (time.perf_counter() - began) * 1_000
+        if response.status_code != OK:
+            raise self._endpoint.refused(response.status_code, response.headers, response.content)
         reply = self._read(response, model, body, latency_ms)
         if reply.simulated:
             return reply

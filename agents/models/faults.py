@@ -12,7 +12,6 @@ from datetime import UTC
 
 import aiohttp
 import httpx2
-import openai
 import orjson
 
 from agents.ports import ModelError
@@ -134,22 +133,17 @@ class Endpoint:
 
     def failed(self, exception: Exception) -> ModelError | None:
         """What an exception of the client means, or None where the program is broken."""
-        if isinstance(exception, openai.APIStatusError):
-            response = exception.response
-            return self.refused(response.status_code, response.headers, response.content)
         cause = exception.__cause__
         why = str(cause or exception)[:MAX_QUOTED] or type(cause or exception).__name__
-        if isinstance(cause, (httpx2.UnsupportedProtocol, httpx2.InvalidURL)) or isinstance(
-            exception, httpx2.InvalidURL
-        ):
+        if isinstance(exception, (httpx2.UnsupportedProtocol, httpx2.InvalidURL)):
             return self.error("misconfigured", f"no usable address: {why}; check {URL_VARIABLE}")
         # The aiohttp transport reports connections that broke as timeouts, so look for its own word.
         roots = (exception, cause, cause.__cause__ if cause else None)
         if any(isinstance(e, aiohttp.ClientError) and not isinstance(e, TimeoutError) for e in roots):
             return self.error("connection", f"connection failed: {why}")
-        if isinstance(exception, (openai.APITimeoutError, TimeoutError)):
+        if isinstance(exception, (httpx2.TimeoutException, TimeoutError)):
             return self.error("timeout", f"no reply in time: {why}")
-        if isinstance(exception, (openai.APIConnectionError, httpx2.HTTPError, OSError)):
+        if isinstance(exception, (httpx2.HTTPError, OSError)):
             return self.error("connection", f"connection failed: {why}")
         return None
 

@@ -38,7 +38,9 @@ async def echo(command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
     async def call(request: ModelRequest, timeout_s: float) -> ModelReply:
         await asyncio.sleep(0.3)
         usage = Usage(calls=1, tokens_in=10, tokens_out=5)
-        return ModelReply(message={"content": command.task}, finish_reason="stop", usage=usage, model="scripted")
+        return ModelReply(
+            message={"content": command.task}, finish_reason="stop", usage=usage, model="scripted"
+        )
 
     reply = await attempt.model(ModelRequest(messages=[{"role": "user", "content": command.goal}]), call)
     got = [item.result.value for item in command.dep if isinstance(item.result, Inline)]

@@ -304,7 +304,11 @@ def test_a_worker_lost_in_the_middle_loses_nothing(how: str) -> None:
 def test_a_log_that_loses_replies_and_commits_loses_no_job(seed: int) -> None:
     """Sends that fail though they landed, commits of unknown outcome, outages: one answer each."""
     faults = Faults(
-        delay_s=0.2, lost_sends=0.02, lost_replies=0.02, unknown_commits=0.02, short_batches=0.3,
+        delay_s=0.2,
+        lost_sends=0.02,
+        lost_replies=0.02,
+        unknown_commits=0.02,
+        short_batches=0.3,
         outages=((10.0, 25.0),),
     )
 

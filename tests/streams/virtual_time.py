@@ -16,10 +16,15 @@ class Stuck(Exception):
     """Everything waits for something, and nothing will ever come."""
 
 
+THREAD_S = 1.0
+"""Real seconds that time stands still for threads at work; one that is stuck must not hold it for ever."""
+
+
 class JumpingSelector(selectors.DefaultSelector):
     """Never waits: where the loop would, time jumps to the next timer."""
 
     now = 0.0
+    threads = 0  # jobs of threads under way: they take real time
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """What is ready, at once.
@@ -28,6 +33,8 @@ class JumpingSelector(selectors.DefaultSelector):
             Stuck: there is nothing to wait for.
         """
         ready = super().select(0)
+        if not ready and self.threads:
+            ready = super().select(THREAD_S)
         if not ready:
             if timeout is None:
                 raise Stuck
@@ -46,6 +53,16 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Virtual seconds since the loop began."""
         return self._jumps.now
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+        """As any loop's; time stands still until it is done."""
+        self._jumps.threads += 1
+        job = super().run_in_executor(executor, func, *args)
+        job.add_done_callback(self._thread_done)
+        return job
+
+    def _thread_done(self, _: object) -> None:
+        self._jumps.threads -= 1
 
 
 def run(coroutine: Coroutine[Any, Any, T], *, end_s: float = 36_000.0) -> T:
