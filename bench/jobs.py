@@ -48,9 +48,11 @@ async def ask(swarm: Swarm, goal: str, *, count: int = 1) -> list[Answer]:
     Raises:
         RuntimeError: one of them did not succeed; its figures would mean nothing.
     """
+    # Whoever is offered a tool calls it, and asks the model again: only direct calls get theirs.
+    tools = ["noop"] if "noop" in goal else []
     answers = await asyncio.gather(
         *(
-            swarm.answer(goal, within_s=WITHIN_S, tools=["noop"], limits={"concurrency": 100})
+            swarm.answer(goal, within_s=WITHIN_S, tools=tools, limits={"concurrency": 100})
             for _ in range(count)
         )
     )

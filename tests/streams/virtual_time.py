@@ -33,8 +33,8 @@ class JumpingSelector(selectors.DefaultSelector):
             Stuck: there is nothing to wait for.
         """
         ready = super().select(0)
-        if not ready and self.threads:
-            ready = super().select(THREAD_S)
+        if not ready and (self.threads or timeout is None):
+            ready = super().select(THREAD_S)  # the end of a loop waits for a thread, too
         if not ready:
             if timeout is None:
                 raise Stuck
