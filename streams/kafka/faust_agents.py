@@ -1,13 +1,14 @@
 """Stream agents on Faust, with what of Faust has to be changed to lose nothing.
 
-Five overrides, all of them in this module; docs/facts.md tells what was measured with and without
+Six overrides, all of them in this module; docs/facts.md tells what was measured with and without
 them, and tests/streams/test_faust_overrides.py fails when an upgrade changes what they rely on:
 
 1. reads committed transactions only, and waits 50 ms for a fetch instead of 1,500;
 2. commits what was acknowledged before a rebalance forgets it;
 3. takes the highest acknowledged offset for the next to commit: agents acknowledge in order;
 4. has no gaps to step over: transactions leave some, and Faust's way of counting them stalls commits;
-5. makes the transport that uses these.
+5. makes the transport that uses these;
+6. lets the process end although the consumer's thread does not, as when no broker answers any more.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from typing import Any
 
 import faust
 from faust.transport.drivers import aiokafka as driver
+from mode.threads import WorkerThread
 
 from streams.log import Agent, Record
 from streams.settings import Settings
@@ -28,8 +30,18 @@ difference, but one fetch is in flight a node, and a partition that was busy whe
 COMMIT_S = 0.5
 
 
+class DaemonThread(WorkerThread):
+    """Override 6."""
+
+    def __init__(self, service: Any, **options: Any) -> None:
+        super().__init__(service, **options)
+        self.daemon = True
+
+
 class ConsumerThread(driver.AIOKafkaConsumerThread):
     """Override 1: neither Faust nor aiokafka lets these two be set from outside."""
+
+    Worker = DaemonThread
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
