@@ -161,8 +161,10 @@ class Attempt(Protocol):
     async def tool(
         self, call: ToolCall, run: Callable[[float], Awaitable[ToolReply]], *, once: bool = False
     ) -> ToolReply:
-        """Make this tool call by ``run(timeout_s)``, or recall its reply. Calls with different
-        ids may run side by side."""
+        """Make this tool call by ``run(timeout_s)``, or recall its reply.
+
+        Calls with different ids may run side by side.
+        """
 
     async def wait(self, seconds: float) -> None:
         """Wait without holding a slot, for a provider's limit or a backoff.
@@ -216,16 +218,22 @@ class GaveUp:
 
 
 class Planner(Protocol):
+    """Turns a goal into a plan."""
+
     async def plan(self, command: MakePlan, attempt: Attempt) -> PlanMade | PlanRefused | GaveUp:
         """Make a plan; every value of *command* is inline."""
 
 
 class SubAgent(Protocol):
+    """Works on sub-tasks."""
+
     async def run(self, command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
         """Work on one sub-task; every value of *command* is inline."""
 
 
 class Synthesiser(Protocol):
+    """Joins results into an answer."""
+
     async def answer(self, command: MakeAnswer, attempt: Attempt) -> Done | GaveUp:
         """Join the results into the final answer; every value of *command* is inline."""
 

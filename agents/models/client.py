@@ -59,9 +59,7 @@ class ChatClient:
         self._prices = PriceList(self.base_url)
         self._http = DefaultAioHttpClient(
             timeout=httpx2.Timeout(None, connect=CONNECT_S),  # the whole call has its own deadline
-            limits=httpx2.Limits(
-                max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS
-            ),
+            limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS),
         )
         client = AsyncOpenAI(
             base_url=self.base_url,

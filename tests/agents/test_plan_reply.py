@@ -97,7 +97,7 @@ def test_surroundings_change_nothing(entries: list[Any], before: str, after: str
 
 
 @given(st.lists(ENTRY, min_size=1, max_size=5), st.booleans(), st.data())
-def test_a_plan_cut_anywhere_is_no_plan(entries: list[Any], wrapped: bool, data: st.DataObject) -> None:  # noqa: FBT001 - Hypothesis fills it
+def test_a_plan_cut_anywhere_is_no_plan(entries: list[Any], wrapped: bool, data: st.DataObject) -> None:
     """Whatever is left of it is not read as a shorter plan, even where the endpoint calls it whole."""
     text = json.dumps({"tasks": entries} if wrapped else entries, ensure_ascii=data.draw(st.booleans()))
     place = data.draw(st.integers(0, len(text) - 1))

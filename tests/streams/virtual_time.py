@@ -6,10 +6,12 @@ steps (348,000 for 53,000 callbacks), so here are the twenty lines that are need
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Stuck(Exception):
@@ -54,7 +56,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """Virtual seconds since the loop began."""
         return self._jumps.now
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
+    ) -> asyncio.Future[T]:
         """As any loop's; time stands still until it is done."""
         self._jumps.threads += 1
         job = super().run_in_executor(executor, func, *args)
