@@ -1,7 +1,8 @@
 """One attempt of a sub-task: its time, its slot and its journal, as the agents' side sees them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.core.commands import Command
@@ -12,7 +13,9 @@ from streams.slots import Slots
 class RunningAttempt:
     """An attempt under way (an :class:`agents.ports.Attempt`).
 
-    Each reply is on the journal before the agent gets it. A slot is held but in :meth:`wait`.
+    Each reply is put on the journal at once, and is there before the next call begins: a call
+    whose reply is being written is not waited for by whoever only works with that reply. A slot
+    is held but in :meth:`wait`.
 
     Args:
         chance: Numbers between 0 and 1.
@@ -25,6 +28,7 @@ class RunningAttempt:
         self._time = asyncio.get_running_loop().time
         self._ends = self._time() + command.timeout_s
         self._holds = False
+        self._writing: list[asyncio.Task[None]] = []
         self._replies = self._tries = self._seen = 0
 
     def begin(self) -> None:
@@ -39,14 +43,15 @@ class RunningAttempt:
         self, request: ModelRequest, call: Callable[[ModelRequest, float], Awaitable[ModelReply]]
     ) -> ModelReply:
         """As :meth:`agents.ports.Attempt.model`."""
+        await self.recorded()
         try:
             reply = await call(request, self.left())
         except ModelError as error:
             self._tries += 1
-            await self._journal.model_failed(self._replies + 1, self._tries, error)
+            self._write(self._journal.model_failed(self._replies + 1, self._tries, error))
             raise
         self._replies, self._tries = self._replies + 1, 0
-        await self._journal.model_called(self._replies, self._seen, request, reply)
+        self._write(self._journal.model_called(self._replies, self._seen, request, reply))
         self._seen = len(request.messages) + 1  # the reply among them
         return reply
 
@@ -54,11 +59,25 @@ class RunningAttempt:
         self, call: ToolCall, run: Callable[[float], Awaitable[ToolReply]], *, once: bool = False
     ) -> ToolReply:
         """As :meth:`agents.ports.Attempt.tool`."""
+        await self.recorded()
         if once:
             await self._journal.tool_started(call)
         reply = await run(self.left())
-        await self._journal.tool_called(call, reply)
+        self._write(self._journal.tool_called(call, reply))
         return reply
+
+    async def recorded(self) -> None:
+        """Wait until every reply so far is on the journal.
+
+        Raises:
+            RecordRefused, Unwritable: the journal cannot hold one; the attempt must not go on.
+        """
+        while self._writing:
+            writing, self._writing = self._writing, []
+            await asyncio.gather(*writing)
+
+    def _write(self, entry: Coroutine[Any, Any, None]) -> None:
+        self._writing.append(asyncio.create_task(entry))
 
     async def wait(self, seconds: float) -> None:
         """As :meth:`agents.ports.Attempt.wait`."""

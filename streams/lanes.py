@@ -24,7 +24,7 @@ from streams.settings import Settings
 from streams.slots import Slots
 from streams.topics import DEAD_LETTERS
 from streams.wire.commands import read_command
-from streams.wire.envelope import Unreadable
+from streams.wire.envelope import Unreadable, Unwritable
 
 REMEMBER_S = 15.0
 """Seconds that a finished attempt is remembered, for deliveries that come again in a rebalance."""
@@ -129,6 +129,20 @@ class Lanes:
             attempt.give_back()
             lane.begun.discard(key)
         await self._outcomes.tell(command, outcome, key=key, partition=record.partition)
+        await self._recorded(attempt, record)
+
+    async def _recorded(self, attempt: RunningAttempt, record: Record) -> None:
+        """Acknowledge nothing whose journal is not written: a crash would make its calls again."""
+        try:
+            await attempt.recorded()
+        except (RecordRefused, Unwritable) as error:
+            self._log.error(
+                "journal_refused",
+                lane=record.partition,
+                offset=record.offset,
+                attempt=(record.key or b"").decode(errors="replace"),
+                reason=str(error),
+            )
 
     async def _bury(self, record: Record, reason: str) -> None:
         """A command that cannot be read: a dead letter, and word to its job where the key names it."""
