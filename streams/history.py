@@ -21,7 +21,8 @@ class History:
         nodes: The sub-tasks of its plan, in the plan's order; empty where there is none.
         usage: What it spent.
         tokens: Tokens by sub-task, ``plan`` and ``answer`` among them.
-        ready: When each sub-task could first run: its last dependency's end, or the plan's.
+        ready: When each sub-task could first run: its last dependency's end, or the plan's, or the
+            arrival of a goal that brought its plan.
         started: When its first attempt first started.
         ended: When it succeeded, or failed for good.
     """
@@ -86,7 +87,8 @@ class History:
                     pass
         if after.nodes and not self.nodes:
             self.nodes = after.nodes
-            self.ended[PLAN] = event.at
+            if PLAN in known:  # a goal may bring its plan
+                self.ended[PLAN] = event.at
 
     def _note_usage(self, event: Event) -> None:
         spent = self._answer.usage if self._answer else self.usage

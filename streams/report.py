@@ -64,8 +64,8 @@ class Step:
 class CriticalPath:
     """The chain of sub-tasks, each waiting for the one before, that ran longest.
 
-    No number of workers would have made its job faster. It begins with ``plan`` and, where there
-    was a synthesis, ends with ``answer``.
+    No number of workers would have made its job faster. It begins with ``plan`` where a planner was
+    asked, and ends with ``answer`` where there was a synthesis.
 
     Attributes:
         job: The job it belongs to; the longest of all jobs' paths is told.
@@ -84,7 +84,8 @@ class Report:
     Attributes:
         wall_ms: Milliseconds from the first goal to the last answer, or to the last event where
             a job has no answer yet.
-        queue: From ready (its last dependency's end, or the plan's) to the first start.
+        queue: From ready (its last dependency's end, or the plan's, or the goal's arrival where it
+            brought its plan) to the first start.
         run: From the first start to the end, retries and the waits between them included.
         usage: Calls, tokens and money of all attempts that the jobs counted.
         planner_share: Share of all tokens that planning took, 0 to 1.

@@ -24,9 +24,9 @@ def finish(
 ) -> tuple[Finished, tuple[Effect, ...]]:
     """End the job by *rule* with the answer that its results allow.
 
-    The synthesis where there is one, else the results themselves; ``partial`` as soon as one
-    sub-task has no result, ``failed`` with fewer successes than the goal's join rule asks for,
-    or where *failed* says that results do not matter.
+    The synthesis where there is one, else the only result, else all results by sub-task; ``partial``
+    as soon as one sub-task has no result, ``failed`` with fewer successes than the goal's join rule
+    asks for, or where *failed* says that results do not matter.
     """
     submitted = job.submitted
     total = len(job.nodes)
@@ -36,8 +36,9 @@ def finish(
         outcome, answer = "failed", None
     else:
         outcome = "succeeded" if job.succeeded == total and rule == "all_done" else "partial"
-        synthesis = job.states.get(ANSWER)
-        answer = synthesis.result if isinstance(synthesis, Succeeded) else joined(job)
+        # Of a plan with one sub-task that one is the answer: enough succeeded, so it did.
+        last = job.states.get(ANSWER if total > 1 else next(iter(job.nodes)))
+        answer = last.result if isinstance(last, Succeeded) else joined(job)
     if outcome != "succeeded" and not reason:
         reason = f"{job.succeeded} of {total} sub-tasks succeeded"
     made = Answer(

@@ -22,6 +22,7 @@ class JobSubmitted:
         lanes: Partitions of the system; fixed for its life, and kept here so that the job's
             commands and claim checks follow from its state alone.
         headers: The goal record's headers, which come back on the answer.
+        plan: The plan that the goal brought, admitted; empty where a planner is to make one.
     """
 
     job: JobId
@@ -29,6 +30,7 @@ class JobSubmitted:
     source: Source
     lanes: int = 8
     headers: tuple[Header, ...] = ()
+    plan: Plan = ()
     at: int = 0
     offset: int = -1
 

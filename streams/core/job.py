@@ -80,9 +80,16 @@ def absorb(job: Job, event: Event) -> Folded:
 
 
 def submit(job: Job, event: JobSubmitted) -> Folded:
-    """Open the job; the same goal again changes nothing, and another one under its id is buried."""
+    """Open the job; the same goal again changes nothing, and another one under its id is buried.
+
+    A goal that brings its plan is not planned: its sub-tasks open at once.
+    """
     match job:
         case New():
+            if event.plan:
+                # From here on the nodes are the plan: the row that keeps the goal need not repeat it.
+                submitted = replace(event, plan=())
+                return take_plan(Open(submitted=submitted, nodes={}, states={}), event, event.plan)
             states: dict[TaskId, SubTaskState] = {PLAN: Ready()}
             return Open(submitted=event, nodes={}, states=states, ready=(PLAN,)), ()
         case Open():
@@ -193,7 +200,7 @@ def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed) -> Folded:
             assert_never(event)
 
 
-def take_plan(job: Open, event: Planned, plan: Plan) -> Folded:
+def take_plan(job: Open, event: Planned | JobSubmitted, plan: Plan) -> Folded:
     """Open the plan's sub-tasks; a plan that breaks the rules fails the job with the reasons."""
     if wrong := problems(plan, max_subtasks=job.submitted.goal.limits.max_subtasks):
         return finish(job, event, rule="planning", reason="; ".join(wrong), failed=True)
@@ -228,7 +235,12 @@ def fail(
 
 
 def settle(job: Open, event: Event) -> Folded:
-    """After a sub-task ended: end the job early, begin the join, or go on."""
+    """After a sub-task ended: end the job, begin the join, or go on.
+
+    A plan of one sub-task that succeeded leaves nothing to join: its result is the answer, as it is
+    (a claim check stays one), and no model is asked to say it again. Its budget is not asked either,
+    since nothing is left to spend it on.
+    """
     rule = job.submitted.goal.join
     total = len(job.nodes)
     if job.ended < total:
@@ -242,6 +254,8 @@ def settle(job: Open, event: Event) -> Folded:
     if job.succeeded == 0 or job.succeeded / total < rule.min_success_ratio:
         reason = f"{job.succeeded} of {total} sub-tasks succeeded"
         return finish(job, event, rule="all_done", reason=reason)
+    if total == 1:
+        return finish(job, event, rule="all_done")
     if spent := over_budget(job):
         return finish(job, event, rule="budget", reason=spent)
     return put(job, {ANSWER: Ready()}), ()

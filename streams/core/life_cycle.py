@@ -7,7 +7,7 @@ phases of the state Open.
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streams.core.events import (
     AttemptOverdue,
@@ -51,6 +51,7 @@ def _sample(plan: Plan, *, max_attempts: int, join: JoinRule, budget: Budget) ->
 
 _A, _C = SubTask(id="a", goal="first"), SubTask(id="c", goal="besides")
 _B = SubTask(id="b", goal="then", dep=("a",))
+_WRONG: Plan = (SubTask(id="a", goal="first", dep=("nobody",)),)
 SAMPLES = (
     _sample((_A, _B), max_attempts=2, join=JoinRule(), budget=Budget()),
     _sample((_A, _B, _C), max_attempts=1, join=JoinRule(fail_fast_ratio=0.5), budget=Budget()),
@@ -129,7 +130,10 @@ def _next(job: Job, sample: Sample) -> Iterator[tuple[str, TaskId, Job]]:
 
 
 def _events(job: Job, sample: Sample) -> Iterator[tuple[str, TaskId, Event]]:
-    yield "JobSubmitted", "", JobSubmitted(job=_JOB, goal=sample.goal, source=_SOURCE)
+    bare = JobSubmitted(job=_JOB, goal=sample.goal, source=_SOURCE)
+    yield "JobSubmitted", "", bare
+    yield "JobSubmitted with a plan", "", replace(bare, plan=sample.plan)
+    yield "JobSubmitted with a plan that breaks the rules", "", replace(bare, plan=_WRONG)
     yield "GoalRejected", "", GoalRejected(job=_JOB, reason="sample", source=_SOURCE)
     for task, state in job.states.items() if isinstance(job, Open) else ():
         yield from _attempts(task, getattr(state, "attempt", 1), sample)
@@ -142,9 +146,8 @@ def _attempts(task: TaskId, attempt: int, sample: Sample) -> Iterator[tuple[str,
     usage = Usage(calls=0 if task == PLAN else 1)
     yield "SubTaskStarted", task, SubTaskStarted(job=_JOB, task=task, attempt=attempt, run="sample")
     if task == PLAN:
-        wrong = (SubTask(id="a", goal="first", dep=("nobody",)),)
         yield "Planned", "", Planned(job=_JOB, task=task, attempt=attempt, plan=sample.plan)
-        yield "Planned (breaks the rules)", "", Planned(job=_JOB, task=task, attempt=attempt, plan=wrong)
+        yield "Planned (breaks the rules)", "", Planned(job=_JOB, task=task, attempt=attempt, plan=_WRONG)
     else:
         result = Inline(value="sample")
         good = SubTaskSucceeded(job=_JOB, task=task, attempt=attempt, result=result, usage=usage)

@@ -83,7 +83,7 @@ class Node:
     """A sub-task of an admitted plan.
 
     Attributes:
-        ordinal: Its place: 0 is ``plan``, then the plan's order, ``answer`` last.
+        ordinal: Its place: 0 is ``plan``, then the plan's order from 1, ``answer`` last.
         dependants: Sub-tasks that wait for its result.
     """
 
@@ -101,10 +101,14 @@ class New:
 class Open:
     """A job under way. Planning while there are no nodes, joining once ``answer`` has a state.
 
+    A goal that brings its plan is never planning, and a plan of one sub-task is never joined.
+
     Attributes:
-        submitted: The event that opened it: goal, source, headers.
+        submitted: The event that opened it: goal, source, headers. A plan that the goal brought is
+            in *nodes*, and not here.
         nodes: The plan, in its order; never changes once made.
-        states: Of ``plan``, every node, and ``answer`` once all nodes have ended.
+        states: Of ``plan`` until there are nodes, then of every node, and of ``answer`` once all
+            have ended and their results are to be joined.
         ready: Sub-tasks in state Ready, in the order in which they became so.
         outstanding: Sub-tasks released or running.
         succeeded: Nodes that have their result.

@@ -8,7 +8,8 @@ JobId: TypeAlias = str
 """``tenant/id``; the key of the job's records on every topic."""
 
 TaskId: TypeAlias = str
-"""Unique within its job. ``plan`` and ``answer`` are the first and the last sub-task of every job."""
+"""Unique within its job. ``plan`` and ``answer`` are the first and the last sub-task of a job; one whose
+goal brings its plan has no ``plan``, and one with a single sub-task that succeeds has no ``answer``."""
 
 Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
 

@@ -158,23 +158,30 @@ def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
     if kind is RetryDue:
         return RetryDue(**name)
     if kind is Planned:
-        broken = (replace(plan[0], dep=("missing",)), *plan[1:])
-        return Planned(**name, plan=choices.of((plan, plan, broken)), usage=a_usage(choices))
+        return Planned(**name, plan=choices.of((plan, plan, broken(plan))), usage=a_usage(choices))
     if kind is DeadlinePassed:
         return DeadlinePassed(job=JOB)
     if kind is JobSubmitted:
-        return JobSubmitted(job=JOB, goal=a_goal(choices), source=a_source(choices))
+        brought = choices.of(((), plan))
+        return JobSubmitted(job=JOB, goal=a_goal(choices), source=a_source(choices), plan=brought)
     if kind is GoalRejected:
         return GoalRejected(job=JOB, reason="the priority is 11", source=a_source(choices))
     return JobBroken(job=JOB, reason="its row was too large")
 
 
+def broken(plan: Plan) -> Plan:
+    """A plan that breaks the rules."""
+    return (replace(plan[0], dep=("missing",)), *plan[1:])
+
+
 def a_history(choices: Choices, most: int) -> list[Event]:
-    """The events of one job, at most so many; some of a job that nobody submitted."""
+    """The events of one job, at most so many; some have no goal, and some goals bring a plan."""
     plan = a_plan(choices)
     submitted = JobSubmitted(job=JOB, goal=a_goal(choices), source=a_source(choices))
     planned = Planned(job=JOB, task=PLAN, attempt=1, plan=plan, usage=a_usage(choices))
     usual: list[Event] = [submitted, planned]
+    if brought := choices.of(((), (), (), (), plan, plan, plan, broken(plan))):
+        usual = [replace(submitted, plan=brought)]
     opening = usual[: choices.of((2, 2, 2, 2, 2, 2, 1, 0))]
     names = (*(task.id for task in plan), PLAN, ANSWER, UNKNOWN)
     history: list[Event] = []

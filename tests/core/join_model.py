@@ -33,13 +33,16 @@ class Verdict:
     skipped: frozenset[TaskId]
 
 
-def verdict(goal: Goal, plan: Plan, attempts: Iterable[Ended], *, deadline: bool = False) -> Verdict | None:
+def verdict(
+    goal: Goal, plan: Plan, attempts: Iterable[Ended], *, brought: bool = False, deadline: bool = False
+) -> Verdict | None:
     """How a job with these attempts ended, in this order; None where it has not.
 
     Args:
+        brought: The plan came with the goal, as if it had been planned before all attempts.
         deadline: Its time is over after these attempts.
     """
-    good: set[TaskId] = set()
+    good: set[TaskId] = {PLAN} if brought else set()
     bad: set[TaskId] = set()
     tokens = 0
 
@@ -77,7 +80,7 @@ def verdict(goal: Goal, plan: Plan, attempts: Iterable[Ended], *, deadline: bool
         if PLAN not in good or attempt.task not in good | bad:
             continue
         if {task.id for task in plan} <= good | bad | skipped():
-            if end("all_done").outcome == "failed":
+            if len(plan) == 1 or end("all_done").outcome == "failed":
                 return end("all_done")
         elif len(bad) > goal.join.fail_fast_ratio * len(plan):
             return end("fail_fast")

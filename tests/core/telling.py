@@ -62,10 +62,10 @@ class Story:
             led_to = ["(nothing)"]
         self._lines += [f"           {line}" for line in led_to]
 
-    def submitted(self, goal: Goal) -> None:
-        """The goal arrives."""
+    def submitted(self, goal: Goal, *plan: SubTask) -> None:
+        """The goal arrives, with its plan where it brings one."""
         source = Source(topic="goals", partition=0, offset=41)
-        self.see(JobSubmitted(job=JOB, goal=goal, source=source, lanes=LANES), after_s=0)
+        self.see(JobSubmitted(job=JOB, goal=goal, source=source, lanes=LANES, plan=plan), after_s=0)
 
     def planned(self, *plan: SubTask, usage: Usage = Usage(calls=1, tokens_in=900, tokens_out=100)) -> None:  # noqa: B008 - frozen
         """The planner answers."""
@@ -90,6 +90,11 @@ class Story:
         size = len(json.dumps(result)) if size is None else size
         value = Inline(value=result)
         self.see(SubTaskSucceeded(job=JOB, task=task, attempt=attempt, result=value, size=size, usage=usage))
+
+    def claimed(self, task: TaskId, *, size: int) -> None:
+        """A sub-agent has its result, which is too large for the record."""
+        check = Reference(topic="transcripts", partition=3, offsets=(17, 18), size=size, digest="ab" * 32)
+        self.see(SubTaskSucceeded(job=JOB, task=task, attempt=1, result=check, size=size))
 
     def failed(
         self,
@@ -150,7 +155,7 @@ def of_command(command: Command) -> str:
         case MakePlan():
             return f"{head}: {told_value(command.text)}"
         case RunSubTask(dep=dep):
-            return f"{head}: {command.goal}" + (f"; with {results(dep)}" if dep else "")
+            return f"{head}: {command.goal or command.tool}" + (f"; with {results(dep)}" if dep else "")
         case MakeAnswer(results=all_):
             return f"{head}: with {results(all_)}"
 

@@ -92,7 +92,9 @@ def test_every_job_ends_as_the_join_rule_says(made: Choices) -> None:
     goal = replace(a_goal(made), deadline_s=made.of((None, None, 600.0)))
     goal = replace(goal, budget=Budget(tokens=goal.budget.tokens))
     drive = Drive(choices=made, plan=a_plan(made))
-    drive.see(JobSubmitted(job=JOB, goal=goal, source=Source(topic="goals", partition=0, offset=0)))
+    brought = made.below(4) == 3
+    source = Source(topic="goals", partition=0, offset=0)
+    drive.see(JobSubmitted(job=JOB, goal=goal, source=source, plan=drive.plan if brought else ()))
     deadline = START + MINUTE + 600_000 if goal.deadline_s else None
     late = False
     most = 4 * goal.limits.max_attempts * (len(drive.plan) + 2)  # release, start, end, retry
@@ -106,7 +108,7 @@ def test_every_job_ends_as_the_join_rule_says(made: Choices) -> None:
             drive.step(drive.job)
     assert isinstance(drive.job, Finished)
     (answer,) = drive.answers
-    should = verdict(goal, drive.plan, drive.ended, deadline=late)
+    should = verdict(goal, drive.plan, drive.ended, brought=brought, deadline=late)
     assert should is not None
     assert (answer.outcome, answer.rule) == (should.outcome, should.rule)
     told = {
@@ -114,5 +116,6 @@ def test_every_job_ends_as_the_join_rule_says(made: Choices) -> None:
         for outcome in ("succeeded", "failed", "skipped")
     }
     assert told == {"succeeded": should.succeeded, "failed": should.failed, "skipped": should.skipped}
-    assert verdict(goal, drive.plan, drive.ended[:-1]) is None, "it should have ended earlier"
+    earlier = verdict(goal, drive.plan, drive.ended[:-1], brought=brought)
+    assert earlier is None, "it should have ended earlier"
     assert answer.usage.tokens == sum(ended.tokens for ended in drive.ended)

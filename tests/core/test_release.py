@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from streams.core.commands import MakeAnswer, MakePlan, RunSubTask
-from streams.core.events import Event, JobSubmitted, Planned, SubTaskSucceeded
+from streams.core.events import Event, JobSubmitted, Planned, SubTaskFailed, SubTaskSucceeded
 from streams.core.goal import Goal, Limits, Source
 from streams.core.job import fold
 from streams.core.plan import SubTask
@@ -95,12 +95,14 @@ def test_a_sub_task_command_has_its_share_and_its_dependencies_results() -> None
 
 def test_an_answer_command_has_all_results_and_the_last_ordinal() -> None:
     """Also where some failed."""
-    job: Job = opened(SubTask(id="a", goal="x"))
+    job: Job = opened(SubTask(id="a", goal="x"), SubTask(id="b", goal="x"))
     job, _ = fold(job, SubTaskSucceeded(job=JOB, task="a", attempt=1, result=Inline(value=1), size=1))
+    job, _ = fold(job, SubTaskFailed(job=JOB, task="b", attempt=1, kind="refused", reason="no", final=True))
     assert isinstance(job, Open)
     _, (order,) = release(job, 9, at=0)
     assert isinstance(order, MakeAnswer)
-    assert (order.ordinal, order.text, [r.result for r in order.results]) == (2, GOAL.text, [Inline(value=1)])
+    assert (order.ordinal, order.text) == (3, GOAL.text)
+    assert [r.result for r in order.results] == [Inline(value=1), None]
 
 
 def test_only_what_is_ready_has_a_command() -> None:

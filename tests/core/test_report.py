@@ -22,7 +22,7 @@ from streams.core.events import (
 )
 from streams.core.goal import Goal, Source
 from streams.core.plan import SubTask
-from streams.core.values import ANSWER, PLAN, Inline, Usage
+from streams.core.values import ANSWER, NO_USAGE, PLAN, Inline, Usage
 from streams.progress import JobProgress, Progress
 from streams.report import CriticalPath, Jobs, Latency, Report, Step, SubTasks, latency, report, to_dict
 from tests.core.histories import JOB, START, histories
@@ -115,10 +115,10 @@ class Log:
         self.job = job
         self.events: list[Event] = []
 
-    def submitted(self, at: int) -> None:
-        """Its goal is accepted."""
+    def submitted(self, at: int, *plan: SubTask) -> None:
+        """Its goal is accepted, with its plan where it brings one."""
         goal = Goal(text=Inline(value="count the boats"))
-        self.add(JobSubmitted(job=self.job, goal=goal, source=SOURCE), at)
+        self.add(JobSubmitted(job=self.job, goal=goal, source=SOURCE, plan=plan), at)
 
     def planned(self, start: int, end: int, *plan: SubTask, usage: Usage) -> None:
         """It is planned in this time."""
@@ -226,6 +226,26 @@ def test_a_run_with_exact_figures() -> None:
     as_json = orjson.loads(orjson.dumps(to_dict(made)))
     assert as_json == orjson.loads(orjson.dumps(made))
     assert as_json["critical_path"]["steps"][1] == {"task": "b", "ms": 370}
+
+
+def test_a_goal_with_its_plan_waits_for_no_planner() -> None:
+    """Its sub-tasks queue from its arrival; a job of one has neither planning nor synthesis on its path."""
+    log, progress = Log("acme/brought"), Progress()
+    log.submitted(0, SubTask(id="a", goal="", tool="count_boats"))
+    progress.feed(log.events[0])
+    assert (progress.of(log.job).phase, progress.of(log.job).waiting) == ("running", 1)
+    log.started("a", 10)
+    log.done("a", 40, NO_USAGE)
+    for event in log.events:
+        progress.feed(event)
+    assert progress.of(log.job).outcome == "succeeded"
+    made = report({log.job: log.events})
+    assert (made.queue, made.run) == (
+        Latency(count=1, mean=10, p50=10, p99=10),
+        Latency(count=1, mean=30, p50=30, p99=30),
+    )
+    assert made.critical_path == CriticalPath(job=log.job, steps=(Step(task="a", ms=30),), ms=30)
+    assert (made.jobs.succeeded, made.planner_share, made.synthesis_share) == (1, 0, 0)
 
 
 def test_progress_of_a_run() -> None:

@@ -45,7 +45,7 @@ def diamond(story: Story) -> None:
 
 
 def retry(story: Story) -> None:
-    """An attempt fails and waits before the next one, which succeeds; a timer that comes early waits on."""
+    """An attempt fails and waits before the next; that one succeeds, the only one, and is the answer."""
     story.submitted(goal())
     story.planned(task("a"))
     story.started("a")
@@ -54,7 +54,6 @@ def retry(story: Story) -> None:
     story.retry_due("a", 2, after_s=0.1)
     story.started("a", attempt=2)
     story.succeeded("a", 4, attempt=2, usage=COST)
-    story.answered("Four.")
 
 
 def failed_branch(story: Story) -> None:
@@ -186,6 +185,32 @@ def another_goal(story: Story) -> None:
     story.see(JobSubmitted(job=JOB, goal=other, source=source))
 
 
+def brought_plan(story: Story) -> None:
+    """A goal brings its plan: nobody is asked for one, and the same goal again changes nothing."""
+    plan = (task("a"), task("b"), task("c", "a", "b"))
+    story.submitted(goal(), *plan)
+    story.started("a", "b")
+    story.submitted(goal(), *plan)
+    story.succeeded("b", 2)
+    story.succeeded("a", 1)
+    story.started("c")
+    story.succeeded("c", 3)
+    story.answered("Three boats.")
+
+
+def brought_call(story: Story) -> None:
+    """A goal brings one call of a tool: its result is the answer, and no model is asked at all."""
+    story.submitted(goal(), SubTask(id="a", goal="", tool="count_boats"))
+    story.started("a")
+    story.claimed("a", size=90_000)
+
+
+def brought_trouble(story: Story) -> None:
+    """A goal brings a plan that breaks the rules, past the intake: its job ends with the reasons."""
+    story.submitted(goal(), task("a", "c"), task("a"))
+    story.submitted(goal(), task("a", "c"), task("a"))
+
+
 STORIES: tuple[Callable[[Story], None], ...] = (
     diamond,
     retry,
@@ -200,6 +225,9 @@ STORIES: tuple[Callable[[Story], None], ...] = (
     ninety_nine_into_one,
     claim_checks,
     another_goal,
+    brought_plan,
+    brought_call,
+    brought_trouble,
 )
 
 

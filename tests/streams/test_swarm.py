@@ -87,7 +87,7 @@ def test_the_same_goal_twice_is_one_job_and_another_goal_under_its_id_is_buried(
         for goal in ("1", "1", "2"):
             await swarm.submit({"id": "g", "goal": goal})
         answer = (await swarm.answers(1))["g"]
-        assert value_of(answer) == {"t0": {"did": "t0", "with": []}}
+        assert value_of(answer) == {"did": "t0", "with": []}
         (buried,) = [dead_letters.read(record) for record in await swarm.records(DEAD_LETTERS)]
         assert "another goal" in buried.reason
         assert buried.source is not None
