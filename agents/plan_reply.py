@@ -7,15 +7,14 @@ what was meant.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-import orjson
-
 from agents.json_in_text import find_json
-from streams.core.admission import MAX_PLAN_BYTES, Proposal, Refused, Share, admit, bounded
+from agents.plan_entries import NAMES, read_entries
+from streams.core.admission import MAX_PLAN_BYTES, Refused, bounded
 from streams.core.commands import MakePlan
 from streams.core.plan import Plan
 from streams.core.values import Json
@@ -26,15 +25,9 @@ NO_PLAN: Final = "no plan in the reply"
 MAX_CHARACTERS: Final = MAX_PLAN_BYTES
 """A longer reply is not read: the work is linear, but it is done on the event loop."""
 
-_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "goal": ("goal", "prompt"),
-    "kind": ("kind", "type"),
-    "dep": ("dep", "deps", "depends_on"),
-}
 _WRAPPERS: Final = ("tasks", "subtasks")
-_WORK: Final = frozenset({"tool", *_NAMES["goal"]})
-_MARKS: Final = _WORK | {"id", *_NAMES["dep"]}
-_SHARES: Final = 'must be "all", "each" or [first, last]'
+_WORK: Final = frozenset({"tool", *NAMES["goal"]})
+_MARKS: Final = _WORK | {"id", *NAMES["dep"]}
 
 
 class _Unreadable(ValueError):
@@ -98,7 +91,7 @@ def read_plan(text: str, finish_reason: str, command: MakePlan) -> Plan | Refuse
         return Refused(reasons=(f"{CUT_OFF}: {NO_PLAN}" if found.cut_early else NO_PLAN,))
     if best >= _Rank.SOME_SUB_TASKS and any(plan != plans[0] for plan in plans[1:]):
         return Refused(reasons=(f"{len(plans)} plans in the reply: send one",))
-    outcome = _read(plans[-1], command)
+    outcome = read_entries(plans[-1], max_subtasks=command.max_subtasks, items=command.items)
     if isinstance(outcome, Refused) and best == _Rank.LIST:
         return Refused(reasons=(NO_PLAN, *outcome.reasons))
     return outcome
@@ -154,122 +147,3 @@ def _rank(entries: Json) -> _Rank:
         return _Rank.SUB_TASKS
     some = any(isinstance(e, Mapping) and _MARKS & e.keys() for e in entries)
     return _Rank.SOME_SUB_TASKS if some else _Rank.LIST
-
-
-def _read(entries: Json, command: MakePlan) -> Plan | Refused:
-    if not isinstance(entries, list):
-        return Refused(reasons=(f"the sub-tasks must be a list, are {_type(entries)}",))
-    proposals: list[Proposal] = []
-    reasons: list[str] = []
-    for place, entry in enumerate(entries, 1):
-        faults: list[str] = []
-        proposal = _proposal(entry, faults)
-        reasons += [f"sub-task {place}: {fault}" for fault in faults]
-        if proposal:
-            proposals.append(proposal)
-    if reasons:
-        return Refused(reasons=bounded(reasons))
-    return admit(proposals, max_subtasks=command.max_subtasks, items=command.items)
-
-
-def _proposal(entry: Json, faults: list[str]) -> Proposal | None:
-    """One entry of a plan; adds to *faults* every field that is not what it must be."""
-    if not isinstance(entry, Mapping):
-        faults.append(f"must be an object, is {_type(entry)}")
-        return None
-    if "id" not in entry:
-        faults.append("id must be a string, is missing")
-    proposal = Proposal(
-        id=_text(entry, "id", faults) if "id" in entry else "",
-        goal=_text(entry, "goal", faults, optional=True),
-        kind=_text(entry, "kind", faults, optional=True) or "analyze",
-        dep=_dependencies(entry, faults),
-        model=_text(entry, "model", faults, optional=True) or None,
-        tool=_text(entry, "tool", faults, optional=True) or None,
-        args=_arguments(entry, faults),
-        input=_share(entry, faults),
-    )
-    return proposal if not faults else None
-
-
-def _field(entry: Mapping[str, Json], field: str, faults: list[str]) -> tuple[str, Json]:
-    """A field by whichever of its names the planner was taught, and that name."""
-    given = [name for name in _NAMES.get(field, (field,)) if entry.get(name) is not None]
-    if not given:
-        return field, None
-    if any(entry[name] != entry[given[0]] for name in given[1:]):
-        faults.append(f"{' and '.join(given)} are the same field and differ")
-    return given[0], entry[given[0]]
-
-
-def _text(entry: Mapping[str, Json], field: str, faults: list[str], *, optional: bool = False) -> str:
-    name, value = _field(entry, field, faults)
-    if isinstance(value, str):
-        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            faults.append(f"{name} holds half a character (a lone surrogate)")
-        return value
-    if value is not None or not optional:
-        faults.append(f"{name} must be a string, is {_type(value)}")
-    return ""
-
-
-def _dependencies(entry: Mapping[str, Json], faults: list[str]) -> tuple[str, ...]:
-    name, value = _field(entry, "dep", faults)
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        faults.append(f"{name} must be a list of ids, is {_type(value)}")
-        return ()
-    ids = tuple(task for task in value if isinstance(task, str))
-    if len(ids) < len(value):
-        odd = next(task for task in value if not isinstance(task, str))
-        faults.append(f"{name} must be a list of ids, holds {_type(odd)}")
-    return ids
-
-
-def _arguments(entry: Mapping[str, Json], faults: list[str]) -> Json:
-    value = entry.get("args")
-    if value is None:
-        return None
-    if not isinstance(value, Mapping):
-        faults.append(f"args must be an object, is {_type(value)}")
-        return None
-    try:
-        orjson.dumps(value)
-    except TypeError as error:  # a lone surrogate, an integer of more than 64 bits
-        faults.append(f"args cannot be sent on: {error}")
-    return value
-
-
-def _share(entry: Mapping[str, Json], faults: list[str]) -> Share:
-    value = entry.get("input")
-    match value:
-        case None | "all" | "each":
-            return value
-        case [int(first), int(last)] if not isinstance(first, bool) and not isinstance(last, bool):
-            return first, last
-        case str():
-            faults.append(f"input {_SHARES}, is {value[:40]!r}")
-        case list():
-            held = ", ".join(_type(item) for item in value[:2])
-            faults.append(f"input {_SHARES}, is a list of {len(value)}: {held or 'nothing'}")
-        case _:
-            faults.append(f"input {_SHARES}, is {_type(value)}")
-    return None
-
-
-def _type(value: Json) -> str:
-    """A JSON type with its article, as a reason names it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a string"
-        case Sequence():
-            return "a list"
-        case _:
-            return "an object"

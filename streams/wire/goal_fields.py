@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from agents.plan_entries import SCHEMA as PLAN_SCHEMA
 from streams.core import goal as core
 from streams.core.values import Inline, Json
 
@@ -87,6 +88,13 @@ class GoalFields(_Fields):
     tenant: Annotated[Name, Field(description="Who pays and takes turns with others.")] = _GOAL.tenant
     priority: Annotated[int, Field(ge=0, le=9, description="9 goes first.")] = _GOAL.priority
     input: Annotated[Any, Field(description="Any JSON to work on.")] = None
+    plan: Annotated[
+        Any,  # read by goal_plan.py, as planners' replies are
+        Field(
+            description="Its sub-tasks, where no planner is to be asked for them.",
+            json_schema_extra={"anyOf": [dict(PLAN_SCHEMA), {"type": "null"}]},
+        ),
+    ] = None
     tools: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=128)]],
         Field(max_length=128, description="Names of the tools that sub-agents may use."),
@@ -102,6 +110,11 @@ class GoalFields(_Fields):
     budget: BudgetFields = BudgetFields()
     limits: LimitFields = LimitFields()
     join: JoinFields = JoinFields()
+
+    @property
+    def items(self) -> int | None:
+        """How many items the input has when it is a list, else None."""
+        return len(self.input) if isinstance(self.input, list) else None
 
 
 _NESTED: Final[Mapping[str, type[BaseModel]]] = {
@@ -156,4 +169,5 @@ _MEANT: Final = {
     **{name: f"{place}.{name}" for place, nested in _NESTED.items() for name in nested.model_fields},
     # What other systems call it.
     **dict.fromkeys(("text", "prompt", "task", "query", "question", "message", "description"), "goal"),
+    **dict.fromkeys(("tasks", "subtasks", "steps"), "plan"),
 }

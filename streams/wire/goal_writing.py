@@ -1,11 +1,13 @@
 """Goals as programs write them: checked here by the model that intake reads them with."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 from uuid import uuid4
 
 from streams.core.values import JobId, Json
-from streams.wire.envelope import dump
+from streams.wire.envelope import dump, parse
 from streams.wire.goal_fields import read_fields
+from streams.wire.goal_plan import brought_plan
 from streams.wire.goals import DEPTH
 
 
@@ -61,6 +63,8 @@ class GoalOptions(TypedDict, total=False):
         priority: 0 to 9, 9 goes first.
         input: Any JSON to work on; the items of a list are divided among sub-tasks.
         tools: Names of the tools that sub-agents may use.
+        plan: Its sub-tasks, where no planner is to be asked for them: each with an ``id``, a ``goal``
+            or a ``tool`` with ``args``, and the ids it depends on as ``dep``.
         model: The model; the worker's own where not said.
         deadline_s: Seconds until it is answered with what is there.
     """
@@ -70,6 +74,7 @@ class GoalOptions(TypedDict, total=False):
     priority: int
     input: Json
     tools: list[str] | tuple[str, ...]
+    plan: Sequence[Mapping[str, Json]] | None
     model: str | None
     deadline_s: float | None
     budget: BudgetOptions
@@ -81,7 +86,8 @@ def write_goal(text: str, **options: Unpack[GoalOptions]) -> tuple[JobId, bytes]
     """The job that a goal will be, and its record's value.
 
     Raises:
-        BadFields: a field is unknown or out of its bounds; the message says which.
+        BadFields: a field is unknown or out of its bounds, the message says which; or the plan
+            cannot be admitted.
         Unwritable: its input has no JSON.
     """
     written: dict[str, Any] = {"goal": text, **options}
@@ -90,4 +96,7 @@ def write_goal(text: str, **options: Unpack[GoalOptions]) -> tuple[JobId, bytes]
         given["tools"] = list(given["tools"])
     given.setdefault("id", uuid4().hex)  # so that sending it again is the same job
     fields = read_fields(given)
-    return f"{fields.tenant}/{fields.id}", dump(given, depth=DEPTH)
+    value = dump(given, depth=DEPTH)
+    if fields.plan is not None:
+        brought_plan(read_fields(parse(value, depth=DEPTH)))  # what intake will read: tuples are lists there
+    return f"{fields.tenant}/{fields.id}", value

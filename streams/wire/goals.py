@@ -20,6 +20,7 @@ from streams.wire import cloud_events, values
 from streams.wire.cloud_events import BadCloudEvent, CloudEvent
 from streams.wire.envelope import Unreadable, parse
 from streams.wire.goal_fields import DEFAULT_TENANT, NAME, BadFields, GoalFields, read_fields
+from streams.wire.goal_plan import brought_plan
 from streams.wire.headers import read_headers, size_of
 
 HEADERS_BYTES: Final = 262_144
@@ -47,7 +48,7 @@ class _Refused(Exception):
 
 
 def read_goal(record: Record, *, lanes: int) -> JobSubmitted | BadGoal:
-    """What a record of ``goals`` asks for.
+    """What a record of ``goals`` asks for. A plan that it brings is admitted here.
 
     Args:
         lanes: Partitions of the system, which the event carries.
@@ -64,6 +65,7 @@ def read_goal(record: Record, *, lanes: int) -> JobSubmitted | BadGoal:
         written = _object(value, content_type)
         fields = read_fields(written)
         digest = _digest(fields)
+        plan = brought_plan(fields)
     except (_Refused, BadCloudEvent, BadFields, Unreadable) as error:
         return BadGoal(reason=str(error), job=_job(written, named))
     derived = f"{record.topic}-{record.partition}-{record.offset}"
@@ -73,6 +75,7 @@ def read_goal(record: Record, *, lanes: int) -> JobSubmitted | BadGoal:
         source=Source(topic=record.topic, partition=record.partition, offset=record.offset),
         lanes=lanes,
         headers=read_headers(record.headers),
+        plan=plan,
     )
 
 
@@ -152,7 +155,8 @@ def _job(written: Mapping[str, Json], named: str | None) -> JobId | None:
 def _digest(fields: GoalFields) -> str:
     # Without what is at its default: another default in a later version must not make a
     # redelivered goal another goal.
-    meaning = fields.model_dump(exclude={"id", "input"}, exclude_defaults=True) | {"input": fields.input}
+    meaning = fields.model_dump(exclude={"id", "input", "plan"}, exclude_defaults=True)
+    meaning |= {"input": fields.input} | ({} if fields.plan is None else {"plan": fields.plan})
     try:
         return sha256(orjson.dumps(meaning, option=orjson.OPT_SORT_KEYS)).hexdigest()
     except orjson.JSONEncodeError as error:
@@ -163,7 +167,7 @@ def _goal(fields: GoalFields, digest: str) -> Goal:
     return Goal(
         text=Inline(value=fields.goal),
         input=None if fields.input is None else Inline(value=fields.input),
-        items=len(fields.input) if isinstance(fields.input, list) else None,
+        items=fields.items,
         tenant=fields.tenant,
         priority=fields.priority,
         tools=tuple(dict.fromkeys(fields.tools)),

@@ -1,4 +1,7 @@
-"""One record of each kind, every field said: the golden files hold them as version 1 wrote them."""
+"""Records of each kind, every field said: the golden files hold them as version 1 wrote them.
+
+A field that came later is said in a further record, since a golden file is never written again.
+"""
 
 from typing import Any
 
@@ -66,6 +69,15 @@ SAMPLES: dict[str, list[Any]] = {
             source=SOURCE,
             lanes=8,
             headers=HEADERS,
+        ),
+        JobSubmitted(
+            job=JOB,
+            goal=Goal(text=Inline(value="Sum up"), digest="cd" * 32),
+            source=SOURCE,
+            plan=(
+                SubTask(id="list", goal="", tool="list_files", args={"path": "."}, input="all"),
+                SubTask(id="sum", goal="Sum up", kind="summarize", dep=("list",), model="kimi-k2.6"),
+            ),
         ),
         GoalRejected(job=JOB, reason="`goal` is missing", source=SOURCE, headers=HEADERS),
         SubTaskStarted(**ATTEMPT, run="w1-5f3a"),

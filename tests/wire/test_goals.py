@@ -1,8 +1,10 @@
 """Goals as people and programs send them, and what is said to those who send something else."""
 
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]  # it ships without types
 import orjson
 import pytest
 from hypothesis import given
@@ -10,10 +12,14 @@ from hypothesis import strategies as st
 
 from streams.core.events import JobSubmitted
 from streams.core.goal import Budget, Goal, Header, JoinRule, Limits, Source
+from streams.core.plan import SubTask
 from streams.core.values import Inline
 from streams.log import Headers, Record
 from streams.wire.goals import BadGoal, read_goal
+from streams.wire.schemas import schemas
 from tests.wire.strategies import JSON, TEXT
+
+NOOPS = [{"id": "t1", "tool": "noop", "args": {}, "dep": []}]
 
 
 def read(value: Any, headers: Headers = (), *, offset: int = 7) -> JobSubmitted | BadGoal:
@@ -88,8 +94,58 @@ def test_every_field_counts() -> None:
 
 
 def test_null_is_a_field_left_out() -> None:
-    fields = ("id", "tenant", "priority", "input", "tools", "model", "deadline_s", "budget", "limits", "join")
+    fields = ("id", "tenant", "priority", "input", "plan", "tools", "model", "deadline_s")
+    fields += ("budget", "limits", "join")
     assert job({"goal": "x", **dict.fromkeys(fields)}) == job({"goal": "x"})
+
+
+def test_a_goal_may_bring_its_plan() -> None:
+    """As planners reply it: by any name a field has, expanded over the items, dependencies first."""
+    brought = [
+        {"id": "sum", "prompt": "Sum up", "depends_on": ["read"], "type": "summarize"},
+        {"id": "read", "tool": "read", "args": {"fast": True}, "input": "each"},
+    ]
+    submitted = job({"goal": "x", "input": ["a", "b"], "plan": brought})
+    assert submitted.plan == (
+        SubTask(id="read-1", goal="", tool="read", args={"fast": True}, input=(0, 0)),
+        SubTask(id="read-2", goal="", tool="read", args={"fast": True}, input=(1, 1)),
+        SubTask(id="sum", goal="Sum up", kind="summarize", dep=("read-1", "read-2")),
+    )
+    assert submitted.goal == replace(
+        job({"goal": "x", "input": ["a", "b"]}).goal, digest=submitted.goal.digest
+    )
+
+
+IDS = st.text("ab", min_size=1, max_size=2)
+ENTRY = st.fixed_dictionaries(
+    {"id": IDS},
+    optional={
+        "goal": st.sampled_from(["x", "", None]),
+        "tool": st.sampled_from(["noop", None]),
+        "dep": st.lists(IDS, max_size=1),
+        "args": JSON | st.just({}),
+        "input": st.sampled_from(["all", "each", None, [0, 1]]),
+        "model": JSON | st.just("m"),
+    },
+)
+
+
+@given(JSON | st.lists(ENTRY, min_size=1, max_size=3) | st.lists(ENTRY | JSON, max_size=3))
+def test_any_plan_is_admitted_or_says_why(plan: Any) -> None:
+    """And what is admitted fits the printed schema."""
+    goal = {"goal": "x", "plan": plan}
+    found = read(goal)
+    if isinstance(found, BadGoal):
+        assert found.reason.startswith("`plan`: ")
+        assert len(found.reason) < 1000
+    else:
+        assert (found.plan == ()) == (plan is None)
+        jsonschema.validate(goal, orjson.loads(schemas()["goals"]))
+
+
+def test_a_goal_with_a_refused_plan_is_answered_where_its_id_can_be_read() -> None:
+    bad = refused({"id": "g1", "goal": "x", "plan": [{"id": "a", "goal": "y", "dep": ["a"]}]})
+    assert (bad.job, bad.reason) == ("default/g1", "`plan`: cycle a -> a")
 
 
 @pytest.mark.parametrize(("given_input", "items"), [([], 0), ([1, 2], 2), ({"a": 1}, None), ("x", None)])
@@ -138,6 +194,16 @@ def test_items_of_a_list_are_counted(given_input: Any, items: int | None) -> Non
         ({"goal": "x", "timeout_s": 5}, "`timeout_s` is unknown, did you mean `limits.timeout_s`?"),
         ({"goal": "x", "limits": {"max_subtask": 5}}, "did you mean `limits.max_subtasks`?"),
         ({"prompt": "x"}, "`goal` is missing; `prompt` is unknown, did you mean `goal`?"),
+        ({"plan": NOOPS}, "`goal` is missing"),
+        ({"goal": "x", "tasks": NOOPS}, "`tasks` is unknown, did you mean `plan`?"),
+        ({"goal": "x", "plan": {"tasks": NOOPS}}, "`plan`: the sub-tasks must be a list, are an object"),
+        ({"goal": "x", "plan": []}, "`plan`: no sub-tasks"),
+        ({"goal": "x", "plan": [{"goal": "y"}]}, "`plan`: sub-task 1: id must be a string, is missing"),
+        ({"goal": "x", "plan": [*NOOPS, *NOOPS]}, "`plan`: duplicate id t1"),
+        ({"goal": "x", "plan": [{"id": "a", "goal": "y", "dep": ["b"]}]}, "`plan`: a depends on unknown b"),
+        ({"goal": "x", "plan": NOOPS, "input": ["a"]}, "`plan`: no sub-task sees any of the 1 items"),
+        ({"goal": "x", "plan": NOOPS * 2, "limits": {"max_subtasks": 1}}, "`plan`: 2 sub-tasks, at most 1"),
+        ({"goal": "x", "plan": [{"id": "a", "goal": "y" * 262_144}]}, "`plan`: the plan has 262"),
         ({"goal": "x", "zzz": 5}, "`zzz` is unknown, known are goal, id, tenant"),
     ],
 )
@@ -174,7 +240,13 @@ def test_the_same_goal_again_is_the_same_job_and_meaning() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [{"goal": "y"}, {"goal": "x", "input": 1}, {"goal": "x", "tools": ["a"]}, {"goal": "x", "tenant": "t"}],
+    [
+        {"goal": "y"},
+        {"goal": "x", "input": 1},
+        {"goal": "x", "tools": ["a"]},
+        {"goal": "x", "tenant": "t"},
+        {"goal": "x", "plan": NOOPS},
+    ],
 )
 def test_another_goal_has_another_digest(other: Any) -> None:
     assert job({"goal": "x"}).goal.digest != job(other).goal.digest
@@ -235,6 +307,7 @@ FIELDS = [
         "tenant",
         "goal",
         "input",
+        "plan",
         "tools",
         "model",
         "priority",

@@ -1,0 +1,176 @@
+"""Reads a plan's entries, as planners reply them and as goals bring them: strictly, field by field."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from streams.core.admission import ID_CHARACTERS, Proposal, Refused, Share, admit, bounded
+from streams.core.plan import Plan
+from streams.core.values import Json
+
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "goal": ("goal", "prompt"),
+    "kind": ("kind", "type"),
+    "dep": ("dep", "deps", "depends_on"),
+}
+"""Fields that have more than one name, since planners were taught different ones."""
+
+_SHARES: Final = 'must be "all", "each" or [first, last]'
+_TEXT: Final = {"type": ["string", "null"]}
+_IDS: Final = {"type": ["array", "null"], "items": {"type": "string"}}
+
+SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "required": ["id"],
+        "properties": {
+            "id": {"type": "string", "description": f"1 to {ID_CHARACTERS} letters, digits or . _ ~ -"},
+            "goal": _TEXT | {"description": "What to do; not needed with `tool`. Also: `prompt`."},
+            "kind": _TEXT | {"description": "extract, summarize, translate, your own. Also: `type`."},
+            "dep": _IDS | {"description": "Whose results it needs. Also: `deps`, `depends_on`."},
+            "model": _TEXT,
+            "tool": _TEXT | {"description": "Runs directly with `args` where there is no goal."},
+            "args": {"type": ["object", "null"]},
+            "input": {
+                "description": "Its share of a list: items from 0, both included; each: a part an item.",
+                "anyOf": [
+                    {"enum": ["all", "each", None]},
+                    {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
+                ],
+            },
+            "prompt": _TEXT,
+            "type": _TEXT,
+            "deps": _IDS,
+            "depends_on": _IDS,
+        },
+    },
+}
+"""JSON Schema of the entries. The graph they make is :func:`streams.core.admission.admit`'s to judge."""
+
+
+def read_entries(entries: Json, *, max_subtasks: int, items: int | None) -> Plan | Refused:
+    """Read a plan's entries and admit the plan they stand for, whole or not at all.
+
+    Args:
+        max_subtasks: Sub-tasks in the plan at most.
+        items: How many items the goal's input has when it is a list; None for any other input.
+    """
+    if not isinstance(entries, list):
+        return Refused(reasons=(f"the sub-tasks must be a list, are {_type(entries)}",))
+    proposals: list[Proposal] = []
+    reasons: list[str] = []
+    for place, entry in enumerate(entries, 1):
+        faults: list[str] = []
+        proposal = _proposal(entry, faults)
+        reasons += [f"sub-task {place}: {fault}" for fault in faults]
+        if proposal:
+            proposals.append(proposal)
+    if reasons:
+        return Refused(reasons=bounded(reasons))
+    return admit(proposals, max_subtasks=max_subtasks, items=items)
+
+
+def _proposal(entry: Json, faults: list[str]) -> Proposal | None:
+    """One entry of a plan; adds to *faults* every field that is not what it must be."""
+    if not isinstance(entry, Mapping):
+        faults.append(f"must be an object, is {_type(entry)}")
+        return None
+    if "id" not in entry:
+        faults.append("id must be a string, is missing")
+    proposal = Proposal(
+        id=_text(entry, "id", faults) if "id" in entry else "",
+        goal=_text(entry, "goal", faults, optional=True),
+        kind=_text(entry, "kind", faults, optional=True) or "analyze",
+        dep=_dependencies(entry, faults),
+        model=_text(entry, "model", faults, optional=True) or None,
+        tool=_text(entry, "tool", faults, optional=True) or None,
+        args=_arguments(entry, faults),
+        input=_share(entry, faults),
+    )
+    return proposal if not faults else None
+
+
+def _field(entry: Mapping[str, Json], field: str, faults: list[str]) -> tuple[str, Json]:
+    """A field by whichever of its names the planner was taught, and that name."""
+    given = [name for name in NAMES.get(field, (field,)) if entry.get(name) is not None]
+    if not given:
+        return field, None
+    if any(entry[name] != entry[given[0]] for name in given[1:]):
+        faults.append(f"{' and '.join(given)} are the same field and differ")
+    return given[0], entry[given[0]]
+
+
+def _text(entry: Mapping[str, Json], field: str, faults: list[str], *, optional: bool = False) -> str:
+    name, value = _field(entry, field, faults)
+    if isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            faults.append(f"{name} holds half a character (a lone surrogate)")
+        return value
+    if value is not None or not optional:
+        faults.append(f"{name} must be a string, is {_type(value)}")
+    return ""
+
+
+def _dependencies(entry: Mapping[str, Json], faults: list[str]) -> tuple[str, ...]:
+    name, value = _field(entry, "dep", faults)
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        faults.append(f"{name} must be a list of ids, is {_type(value)}")
+        return ()
+    ids = tuple(task for task in value if isinstance(task, str))
+    if len(ids) < len(value):
+        odd = next(task for task in value if not isinstance(task, str))
+        faults.append(f"{name} must be a list of ids, holds {_type(odd)}")
+    return ids
+
+
+def _arguments(entry: Mapping[str, Json], faults: list[str]) -> Json:
+    value = entry.get("args")
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        faults.append(f"args must be an object, is {_type(value)}")
+        return None
+    try:
+        orjson.dumps(value)
+    except TypeError as error:  # a lone surrogate, an integer of more than 64 bits
+        faults.append(f"args cannot be sent on: {error}")
+    return value
+
+
+def _share(entry: Mapping[str, Json], faults: list[str]) -> Share:
+    value = entry.get("input")
+    match value:
+        case None | "all" | "each":
+            return value
+        case [int(first), int(last)] if not isinstance(first, bool) and not isinstance(last, bool):
+            return first, last
+        case str():
+            faults.append(f"input {_SHARES}, is {value[:40]!r}")
+        case list():
+            held = ", ".join(_type(item) for item in value[:2])
+            faults.append(f"input {_SHARES}, is a list of {len(value)}: {held or 'nothing'}")
+        case _:
+            faults.append(f"input {_SHARES}, is {_type(value)}")
+    return None
+
+
+def _type(value: Json) -> str:
+    """A JSON type with its article, as a reason names it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case Sequence():
+            return "a list"
+        case _:
+            return "an object"
