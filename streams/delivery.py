@@ -22,6 +22,11 @@ class Sender:
         self._out = False
         self._log = structlog.get_logger().bind(part="sender")
 
+    @property
+    def away(self) -> bool:
+        """The log does not answer at the moment; what waits for it is sent once it does."""
+        return self._out
+
     async def deliver(
         self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
     ) -> int:

@@ -8,6 +8,7 @@ while it still runs here, or has just finished, is joined and not run twice.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from random import random
 
 import structlog
@@ -16,6 +17,7 @@ from agents.ports import Crew
 from streams import dead_letters
 from streams.attempt import RunningAttempt
 from streams.claims import Resolver
+from streams.core.commands import Command
 from streams.delivery import Sender
 from streams.journal import Journal
 from streams.log import Delivery, Log, Record, RecordRefused
@@ -23,6 +25,7 @@ from streams.outcome import Outcomes, unreadable
 from streams.settings import Settings
 from streams.slots import Slots
 from streams.topics import DEAD_LETTERS
+from streams.transcript import attempt_key
 from streams.wire.commands import read_command
 from streams.wire.envelope import Unreadable, Unwritable
 
@@ -59,6 +62,8 @@ class Lanes:
         self._outcomes = Outcomes(sender, lanes=settings.lanes, run=run, chance=chance)
         self._owned: set[Lane] = set()
         self._attempts: dict[bytes, asyncio.Task[None]] = {}
+        self._begun: set[asyncio.Task[None]] = set()
+        self._draining = False
         self.slots = Slots(self._capacity)
         self._time = asyncio.get_running_loop().time
         self._moved = self._time()
@@ -77,26 +82,42 @@ class Lanes:
         self._log.info("lane_owned", lane=partition, capacity=self._capacity())
         try:
             async for delivery in deliveries:
-                lane.add(delivery, self._attempt_for(delivery.record, lane))
+                if not self._draining:
+                    lane.add(delivery, self._attempt_for(delivery.record))
         finally:
             self._owned.discard(lane)
-            for task in lane.close():
-                task.cancel()  # it had not begun; it is delivered again, here or elsewhere
+            self._let_go(lane)
             self._log.info("lane_lost", lane=partition)
 
-    def _attempt_for(self, record: Record, lane: "Lane") -> "asyncio.Task[None]":
+    def _let_go(self, lane: "Lane") -> None:
+        """Cancel what has not begun; it is delivered again, here or elsewhere."""
+        for task in lane.held - self._begun:
+            task.cancel()
+
+    def _attempt_for(self, record: Record) -> "asyncio.Task[None]":
         """The task that runs this command: one that runs or has just finished here, or a new one."""
-        key = record.key or b"%d" % record.offset
+        try:
+            command = read_command(record)
+        except Unreadable as error:
+            # Known by its place: whoever wrote it may give many records the same key, or none.
+            key, work = b"%d-%d" % (record.partition, record.offset), partial(self._bury, record, str(error))
+        else:
+            key = attempt_key(command.job, command.task, command.attempt)
+            work = partial(self._perform, command, record.partition, key)
         task = self._attempts.get(key)
-        if task is None or task.cancelled():
-            task = asyncio.create_task(self._perform(record, lane), name=key.decode(errors="replace"))
+        if task is None or task.cancelled() or task.cancelling():
+            task = asyncio.create_task(work(), name=key.decode())
             self._attempts[key] = task
             task.add_done_callback(lambda done: self._forget_later(key, done))
         return task
 
     def _forget_later(self, key: bytes, task: "asyncio.Task[None]") -> None:
+        later = asyncio.get_running_loop().call_later
+
         def forget() -> None:
-            if self._attempts.get(key) is task:
+            if any(task in lane.held for lane in self._owned):
+                later(REMEMBER_S, forget)  # behind a slow one: a rebalance delivers it again
+            elif self._attempts.get(key) is task:
                 del self._attempts[key]
 
         self._moved = self._time()
@@ -106,43 +127,34 @@ class Lanes:
             self._broken = error
             forget()
         else:
-            asyncio.get_running_loop().call_later(REMEMBER_S, forget)
+            later(REMEMBER_S, forget)
 
-    async def _perform(self, record: Record, lane: "Lane") -> None:
+    async def _perform(self, command: Command, partition: int, key: bytes) -> None:
         """Run one command to its event on the log."""
-        try:
-            command = read_command(record)
-        except Unreadable as error:
-            await self._bury(record, str(error))
-            return
-        key = record.key or b""
-        journal = Journal(self._sender, command, partition=record.partition, run=self._run)
+        journal = Journal(self._sender, command, partition=partition, run=self._run)
         attempt = RunningAttempt(command, journal, self.slots, chance=self._chance)
         await attempt.take()
-        lane.begun.add(key)
-        self._moved = self._time()
+        self._has_begun()
         attempt.begin()
         try:
             await self._outcomes.started(command)
             outcome = await self._outcomes.run(command, attempt, self._crew, self._resolver)
         finally:
             attempt.give_back()
-            lane.begun.discard(key)
-        await self._outcomes.tell(command, outcome, key=key, partition=record.partition)
-        await self._recorded(attempt, record)
-
-    async def _recorded(self, attempt: RunningAttempt, record: Record) -> None:
-        """Acknowledge nothing whose journal is not written: a crash would make its calls again."""
+        await self._outcomes.tell(command, outcome, key=key, partition=partition)
         try:
+            # Nothing is acknowledged whose journal is not written: a crash would make its calls again.
             await attempt.recorded()
         except (RecordRefused, Unwritable) as error:
-            self._log.error(
-                "journal_refused",
-                lane=record.partition,
-                offset=record.offset,
-                attempt=(record.key or b"").decode(errors="replace"),
-                reason=str(error),
-            )
+            self._log.error("journal_refused", lane=partition, attempt=key.decode(), reason=str(error))
+
+    def _has_begun(self) -> None:
+        """From here to its end the attempt outlives its lane: what it is paid for is told to its job."""
+        self._moved = self._time()
+        task = asyncio.current_task()
+        assert task is not None
+        self._begun.add(task)
+        task.add_done_callback(self._begun.discard)
 
     async def _bury(self, record: Record, reason: str) -> None:
         """A command that cannot be read: a dead letter, and word to its job where the key names it."""
@@ -175,9 +187,9 @@ class Lanes:
                 busy = self._outcomes.longest_overdue()
                 if busy is not None and busy[1] > stall:
                     raise LaneStalled(f"attempt {busy[0]} goes on {busy[1]:.0f} s after its time was over")
-                if self.slots.taken:
-                    continue
-                if not any(lane.delivered for lane in self._owned):
+                if self.slots.taken or busy is not None:
+                    continue  # one that waits within its time has no slot
+                if self._sender.away or not any(lane.delivered for lane in self._owned):
                     self._moved = self._time()
                     continue
             if self._time() - self._moved > stall:
@@ -186,10 +198,10 @@ class Lanes:
 
     async def drain(self) -> None:
         """Begin nothing more; give what runs ``drain_s`` seconds to end and be acknowledged."""
+        self._draining = True
         for lane in self._owned:
-            for task in lane.close():
-                task.cancel()
-        running = [task for task in self._attempts.values() if not task.done()]
+            self._let_go(lane)
+        running = list(self._begun)
         if running:
             _, late = await asyncio.wait(running, timeout=self._settings.drain_s)
             for task in late:
@@ -198,31 +210,34 @@ class Lanes:
 
 
 class Lane:
-    """One partition while this process owns it: what was delivered and is not acknowledged yet."""
+    """One partition while this process owns it.
+
+    Attributes:
+        delivered: What was delivered in this generation of the group and is not acknowledged yet.
+        held: The tasks of all that was delivered and is not acknowledged, in whichever generation.
+    """
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
-        self.begun: set[bytes] = set()
         self.delivered: deque[tuple[Delivery, asyncio.Task[None]]] = deque()
+        self.held: set[asyncio.Task[None]] = set()
 
     def add(self, delivery: Delivery, task: "asyncio.Task[None]") -> None:
         """A command was delivered; *task* runs it."""
+        if self.delivered and delivery.record.offset <= self.delivered[-1][0].record.offset:
+            # A rebalance: all that is not committed comes again, in order. The acknowledgements of
+            # what came before have no effect any more, and must not be waited for.
+            self.delivered.clear()
         self.delivered.append((delivery, task))
+        self.held.add(task)
         task.add_done_callback(self._acknowledge)
 
     def _acknowledge(self, _: object) -> None:
         while self.delivered and (task := self.delivered[0][1]).done():
             if task.cancelled() or task.exception() is not None:
                 return  # not done: it, and all behind it, is delivered again
+            self.held.discard(task)
             self.delivered.popleft()[0].ack()
-
-    def close(self) -> "list[asyncio.Task[None]]":
-        """Tasks of this lane that have not begun."""
-        return [
-            task
-            for delivery, task in self.delivered
-            if not task.done() and (delivery.record.key or b"") not in self.begun
-        ]
 
     def where(self) -> str:
         """The oldest command that is not acknowledged, for a person."""
