@@ -22,6 +22,7 @@ from streams.core.states import Job, New
 from streams.core.values import JobId
 from streams.log import Claim, Entry, Fenced, Log, LogUnavailable, Producer, Record, Transactions
 from streams.settings import Settings
+from streams.suspect import Suspect, failed, parts
 from streams.table import Table
 from streams.timers import Timers
 from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, MAX_RECORD_BYTES, SUBTASKS
@@ -56,7 +57,7 @@ class Orchestrator:
 
     def __init__(self, log: Log, settings: Settings, *, chance: Callable[[], float] = random.random) -> None:
         self._log, self._settings, self._chance = log, settings, chance
-        self._suspects: dict[int, tuple[int, int]] = {}
+        self._suspects: dict[int, Suspect] = {}
 
     async def run(self) -> None:
         """Fold until cancelled."""
@@ -83,13 +84,14 @@ class Orchestrator:
                 timers=timers,
                 settings=self._settings,
             )
+            suspect = self._suspects.pop(number, None)
             try:
-                await partition.run(self._suspects.pop(number, None))
-            except (asyncio.CancelledError, Fenced, LogUnavailable):
-                raise
+                await partition.run(suspect)
+            except (asyncio.CancelledError, Fenced, LogUnavailable, GapInLog):
+                raise  # no event is at fault; least of all the one after a gap
             except Exception:
                 # Something in this batch cannot be committed; the next owner narrows it down.
-                self._suspects[number] = (partition.began, max(1, partition.size // 2))
+                self._suspects[number] = failed(partition.began, partition.size, suspect)
                 raise
 
 
@@ -119,8 +121,8 @@ class Partition:
         self.began, self.size = table.position or 0, 0
         self._log = structlog.get_logger().bind(part="orchestrator", partition=claim.partition)
 
-    async def run(self, suspect: tuple[int, int] | None) -> None:
-        """Fold batch after batch. *suspect* is the offset and size of a batch that failed before."""
+    async def run(self, suspect: Suspect | None) -> None:
+        """Fold batch after batch. *suspect* are events that failed before."""
         self._timers.seen(self._table.at)
         for job in self._table.open_jobs():
             self._pacing.touch(New(), job)
@@ -128,20 +130,15 @@ class Partition:
         self._log.info("partition_owned", position=self._table.position, finished=self._table.finished)
         # Without a row of ours the log is folded from its beginning, whatever the group committed.
         self._claim.seek(self._table.position or 0)
-        limit, burying = self._settings.batch, False
-        if suspect is not None and suspect[0] == self.began:
-            limit, burying = suspect[1], suspect[1] == 1
         await self.step(())  # what became ready and was not yet released
         while True:
             records = await self._claim.batch(self._patience())
-            for start in range(0, len(records), limit):
-                part = records[start : start + limit]
-                if burying:
+            for part in parts(records, self._settings.batch, suspect):
+                if suspect is not None and suspect.condemned and part[0].offset == suspect.offset:
                     await self._bury(part[0])
-                    limit, burying = self._settings.batch, False
-                    await self.step(part[1:])
                 else:
-                    await self.step(part)
+                    # Up to the suspect's end nothing is staged: the next owner begins where this fails.
+                    await self.step(part, staging=suspect is None or part[0].offset >= suspect.end)
             for event in self._timers.due(self._table.__getitem__):
                 await self._tell(event)
             if self._stage_is_over():
@@ -275,6 +272,6 @@ class Partition:
 
 def last_word(event: Event, reason: str) -> Event:
     """What ends the job of an event that is to be buried: for a goal that opened none, its rejection."""
-    if isinstance(event, JobSubmitted):
+    if isinstance(event, JobSubmitted | GoalRejected):
         return GoalRejected(job=event.job, reason=reason, source=event.source)
     return JobBroken(job=event.job, reason=reason)
