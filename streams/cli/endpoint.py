@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import orjson
-from openai import AsyncOpenAI
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from agents.models.client import PUBLIC_URL, SIMULATED_HEADER
 from agents.models.faults import Endpoint
@@ -68,8 +68,12 @@ async def list_models(settings: Settings, *, within_s: float = ASK_S) -> Listing
     client = AsyncOpenAI(base_url=url, api_key=key or "none", max_retries=0, timeout=within_s)
     try:
         response = await client.get("/models", cast_to=httpx2.Response)
-    except Exception as exception:
-        error = endpoint.failed(exception)
+    except APIStatusError as refused:
+        answer = refused.response
+        raise endpoint.refused(answer.status_code, answer.headers, answer.content) from None
+    except APIConnectionError as exception:
+        cause = exception.__cause__
+        error = endpoint.failed(cause if isinstance(cause, Exception) else exception)
         if error is None:
             raise
         raise error from None  # the cause may quote headers, and with them the key

@@ -36,6 +36,14 @@ def submit(
             show_default=False,
         ),
     ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-",
+            help="The sub-tasks, where no planner is to be asked: a file with a JSON list of them.",
+            show_default=False,
+        ),
+    ] = None,
     id_: Annotated[
         str | None,
         typer.Option(
@@ -75,14 +83,18 @@ def submit(
 
     pip list --format json | anabranch submit "Audit the licences" --input - --tool licence_files -w
 
+    anabranch submit "Sum up these reports" --input reports.json --plan plan.json --wait
+
     anabranch submit --file goals.jsonl --tenant acme --wait --json > answers.jsonl
 
     anabranch watch $(anabranch submit "Compare Kafka and NATS")
     """
     if (goal is None) == (file is None):
         raise typer.BadParameter("give either a goal, or --file with many")
-    if file is not None and (id_ is not None or input_ is not None):
-        raise typer.BadParameter("--id and --input are of one goal: with --file they stand in its lines")
+    if file is not None and any(given is not None for given in (id_, input_, plan)):
+        raise typer.BadParameter(
+            "--id, --input and --plan are of one goal: with --file they stand in its lines"
+        )
     shared: dict[str, Any] = {
         "id": id_,
         "tenant": tenant,
@@ -100,6 +112,8 @@ def submit(
         goals = [{"goal": goal, **shared}] if file is None else read_goals(_text(file, "--file"), shared)
         if input_ is not None:
             goals[0]["input"] = read_input(_text(input_, "--input"))
+        if plan is not None:
+            goals[0]["plan"] = read_plan(_text(plan, "--plan"))
         await _send(goals, brokers, prefix, within, wait=wait, as_json=as_json)
 
     run(send())
@@ -137,6 +151,23 @@ def read_input(text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
+
+
+def read_plan(text: str) -> Any:
+    """A goal's plan: a JSON list.
+
+    Raises:
+        Stop: it is none; ``null``, which a goal may say, would mean that a planner is paid after all.
+    """
+    import orjson
+
+    try:
+        plan = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Stop(f"--plan: no JSON ({error})", Exit.USAGE) from None
+    if not isinstance(plan, list):
+        raise Stop("--plan: should be a JSON list of sub-tasks", Exit.USAGE)
+    return plan
 
 
 def _text(file: str, option: str) -> str:

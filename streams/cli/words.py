@@ -42,9 +42,10 @@ def clock(ms: int) -> str:
 def said(event: Event) -> str:
     """What an event says, without its type."""
     match event:
-        case JobSubmitted(goal=goal):
+        case JobSubmitted(goal=goal, plan=plan):
             given = "" if goal.input is None else f", input {shown(goal.input)}"
-            return f"{shown(goal.text)}{given}"
+            brought = f", with its plan of {len(plan)} sub-tasks" if plan else ""
+            return f"{shown(goal.text)}{given}{brought}"
         case GoalRejected(reason=reason):
             return cut(reason)
         case SubTaskStarted(run=run):

@@ -4,11 +4,10 @@ from typing import Final
 
 from streams.core.events import JobSubmitted
 from streams.core.release import lane_of
-from streams.core.values import PLAN
 from streams.following import readable
 from streams.log import Reader
 from streams.topics import TRANSCRIPTS
-from streams.transcript import ModelCalled, attempt_key
+from streams.transcript import ModelCalled
 from streams.wire.transcripts import read_transcript
 
 EARLIER_MS: Final = 60_000
@@ -16,15 +15,21 @@ EARLIER_MS: Final = 60_000
 
 
 async def was_simulated(log: Reader, submitted: JobSubmitted) -> bool:
-    """True where the first model call of the job's planning says so; False where there is none.
+    """True where the first model call found of the job says so; False where there is none.
+
+    The lane of its planning comes first, so the others are read only where the goal brought its plan.
 
     Raises:
         LogUnavailable: the log cannot be read.
     """
-    lane = lane_of(submitted.job, 0, 1, submitted.lanes)
-    key = attempt_key(submitted.job, PLAN, 1)
-    async for records in log.read(TRANSCRIPTS, lane, since=max(0, submitted.at - EARLIER_MS)):
-        for record in records:
-            if record.key == key and isinstance(entry := readable(read_transcript, record), ModelCalled):
-                return entry.reply.simulated
+    ours = f"{submitted.job}/".encode()
+    since = max(0, submitted.at - EARLIER_MS)
+    for ordinal in range(submitted.lanes):
+        lane = lane_of(submitted.job, ordinal, 1, submitted.lanes)
+        async for records in log.read(TRANSCRIPTS, lane, since=since):
+            for record in records:
+                if not (record.key or b"").startswith(ours):
+                    continue
+                if isinstance(entry := readable(read_transcript, record), ModelCalled):
+                    return entry.reply.simulated
     return False

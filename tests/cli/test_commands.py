@@ -123,7 +123,9 @@ def test_a_broker_that_is_not_there_is_code_3(command: list[str]) -> None:
         (["submit"], "either a goal"),
         (["submit", "goal", "--file", "-"], "either a goal"),
         (["submit", "--file", "-", "--id", "x"], "of one goal"),
+        (["submit", "--file", "-", "--plan", "x"], "of one goal"),
         (["submit", "goal", "--input", "/does/not/exist"], "cannot be read"),
+        (["submit", "goal", "--plan", "/does/not/exist"], "cannot be read"),
         (["submit", "goal", "--max-subtasks", "101"], "max_subtasks"),
         (["submit", "goal", "--id", "no slashes/please"], "id"),
         (["dead-letters", "show", "here"], "PARTITION:OFFSET"),
@@ -136,6 +138,22 @@ def test_a_broker_that_is_not_there_is_code_3(command: list[str]) -> None:
 def test_usage_errors_are_code_2_and_need_no_broker(command: list[str], says: str) -> None:
     """They come before anything is asked or sent."""
     result = anabranch(*command)
+    assert result.exit_code == Exit.USAGE, result.output
+    assert says in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        ("[{", "no JSON"),
+        ("null", "a JSON list"),
+        ('{"tasks": []}', "a JSON list"),
+        ('[{"id": "a", "tool": "noop", "dep": ["b"]}]', "`plan`: a depends on unknown b"),
+    ],
+)
+def test_a_plan_that_is_none_is_a_usage_error(plan: str, says: str) -> None:
+    """It is judged here, before anything is sent."""
+    result = anabranch("submit", "goal", "--plan", "-", stdin=plan)
     assert result.exit_code == Exit.USAGE, result.output
     assert says in result.stderr
 

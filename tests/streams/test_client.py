@@ -115,7 +115,24 @@ def test_goals_are_checked_before_they_are_sent() -> None:
                 await swarm.submit("1", deadline=3)  # type: ignore[call-arg]
             with pytest.raises(BadFields, match="max_subtasks"):
                 await swarm.submit("1", limits={"max_subtasks": 101})
+            with pytest.raises(BadFields, match="`plan`: cycle a -> a"):
+                await swarm.submit("1", plan=[{"id": "a", "goal": "x", "dep": ["a"]}])
         assert await system.records(GOALS) == []
+
+    run(story())
+
+
+def test_a_goal_may_bring_its_plan() -> None:
+    """Tuples are as good as lists; what it brings is what runs."""
+
+    async def story() -> None:
+        system = SwarmInMemory()
+        system.worker()
+        async with swarm_of(system) as swarm:
+            plan = ({"id": "a", "goal": "x", "input": "each"}, {"id": "b", "goal": "y", "dep": ("a",)})
+            answer = await swarm.answer("no number", input=("one", "two"), plan=plan)
+        assert [report.task for report in answer.subtasks] == ["a-1", "a-2", "b"]
+        assert answer.outcome == "succeeded"
 
     run(story())
 

@@ -13,7 +13,7 @@ from streams.core.plan import SubTask
 from streams.core.values import Inline, Reference
 from streams.memory_log import Faults
 from streams.settings import Settings
-from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS
+from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, SUBTASKS
 from streams.wire.rows import POSITION_KEY, read_row
 from tests.streams.scripted import Script, chain, echo, flat
 from tests.streams.swarm_in_memory import SwarmInMemory
@@ -37,6 +37,62 @@ def test_a_goal_becomes_one_answer() -> None:
         assert answer.outcome == "succeeded"
         assert value_of(answer) == {name: {"did": name, "with": []} for name in ("t0", "t1", "t2")}
         assert answer.usage.calls == 3
+
+    run(story())
+
+
+def test_a_goal_that_brings_its_plan_asks_no_planner() -> None:
+    """Its sub-tasks run as planned, also over the death of their worker; one that is refused is answered."""
+    entries = [{"id": f"t{n}", "goal": f"do {n}", "dep": []} for n in range(30)]
+    entries += [{"id": "sum", "goal": "sum", "deps": ["t0", "t29"]}]
+
+    async def story() -> None:
+        swarm = SwarmInMemory(settings=Settings(concurrency=4))
+        worker = swarm.worker()
+        await swarm.submit({"id": "many", "goal": "no number", "plan": entries})
+        await swarm.submit({"id": "bad", "goal": "no number", "plan": entries[30:]})
+        await asyncio.sleep(1)
+        worker.kill()
+        swarm.worker()
+        answers = await swarm.answers(2)
+        value = value_of(answers["many"])
+        assert isinstance(value, dict)
+        assert set(value) == {*(f"t{n}" for n in range(30)), "sum"}
+        assert [each["did"] for each in value["sum"]["with"]] == ["t0", "t29"]
+        assert (answers["bad"].outcome, answers["bad"].rule) == ("rejected", "rejected")
+        assert answers["bad"].reason == "`plan`: sum depends on unknown t0; sum depends on unknown t29"
+        assert [dead_letters.read(r).reason for r in await swarm.records(DEAD_LETTERS)] == [
+            answers["bad"].reason
+        ]
+
+    run(story())
+
+
+def test_the_result_of_a_single_sub_task_is_the_answer() -> None:
+    """As it is, a claim check among them: nobody is asked to plan or to join."""
+    large = "x" * 20_000
+
+    async def work(command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
+        return Done(result=large if command.goal == "large" else {"n": 1})
+
+    async def story() -> None:
+        swarm = SwarmInMemory(script=Script(work=work))
+        log = swarm.worker()
+        for name in ("small", "large"):
+            await swarm.submit({"id": name, "goal": "x", "plan": [{"id": "only", "goal": name}]})
+        await swarm.submit({"id": "planned", "goal": "1"})
+        answers = await swarm.answers(3)
+        assert value_of(answers["small"]) == value_of(answers["planned"]) == {"n": 1}
+        check = answers["large"].answer
+        assert isinstance(check, Reference)
+        assert await Resolver(log).resolve(check) == large
+        commands = {(record.key or b"").decode() for record in await swarm.records(SUBTASKS)}
+        assert commands == {
+            "default/small/only/1",
+            "default/large/only/1",
+            "default/planned/plan/1",
+            "default/planned/t0/1",
+        }
 
     run(story())
 
