@@ -71,9 +71,9 @@ async def list_models(settings: Settings, *, within_s: float = ASK_S) -> Listing
     except APIStatusError as refused:
         answer = refused.response
         raise endpoint.refused(answer.status_code, answer.headers, answer.content) from None
-    except APIConnectionError as exception:
-        cause = exception.__cause__
-        error = endpoint.failed(cause if isinstance(cause, Exception) else exception)
+    except Exception as exception:
+        wrapped = exception.__cause__ if isinstance(exception, APIConnectionError) else None
+        error = endpoint.failed(wrapped if isinstance(wrapped, Exception) else exception)
         if error is None:
             raise
         raise error from None  # the cause may quote headers, and with them the key
