@@ -8,8 +8,17 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from streams import dead_letters
-from streams.core.events import Event, GoalRejected, SubTaskStarted
-from streams.core.goal import Source
+from streams.core.events import (
+    Event,
+    GoalRejected,
+    JobSubmitted,
+    Planned,
+    SubTaskStarted,
+    SubTaskSucceeded,
+)
+from streams.core.goal import Goal, Source
+from streams.core.plan import SubTask
+from streams.core.values import PLAN, Inline
 from streams.log import Record
 from streams.memory_log import Limits, MemoryCluster
 from streams.orchestrator import Orchestrator
@@ -88,6 +97,38 @@ def test_whatever_stands_around_it_the_one_at_fault_is_buried_alone(bad: set[int
         assert here.answered() == sorted(
             [f"good{number}" for number in asking - bad] + [f"bad{number}" for number in bad]
         )
+
+    run(story())
+
+
+def test_an_event_whose_row_is_refused_is_found_among_those_that_ask_for_nothing() -> None:
+    """Rows are staged and fail later, at a place where no event is at fault."""
+
+    async def story() -> None:
+        here = OnePartition()
+        job, half = "default/wide", RECORD_BYTES * 6 // 10
+        plan = (SubTask(id="large", goal="x" * half), SubTask(id="small", goal="do it"))
+        goal = Goal(text=Inline(value="a goal"))
+        await here.put(
+            [
+                JobSubmitted(
+                    job=job, goal=goal, source=Source(topic="goals", partition=0, offset=0), lanes=1
+                ),
+                Planned(job=job, task=PLAN, attempt=1, plan=plan),
+            ]
+        )
+        await here.orchestrate(10)
+        result = Inline(value="y" * half)
+        await here.put(
+            [
+                *(asks_for_nothing(number) for number in range(5)),
+                SubTaskSucceeded(job=job, task="large", attempt=1, result=result, size=half),
+                *(asks_for_nothing(number) for number in range(5)),
+            ]
+        )
+        await here.orchestrate(600)
+        assert here.buried() == [7]
+        assert here.answered() == ["wide"]
 
     run(story())
 
