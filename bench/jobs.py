@@ -11,8 +11,10 @@ from streams import Swarm
 from streams.core.commands import Answer
 from streams.core.events import Event, Planned, SubTaskStarted, SubTaskSucceeded
 from streams.core.values import ANSWER, PLAN
+from streams.wire.goal_writing import GoalOptions
 
 WITHIN_S = 120.0
+NOTHING = "Do nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,25 +39,28 @@ class Run:
 async def client(stage: Stage) -> AsyncIterator[Swarm]:
     """A client whose system has answered once, so that every part is warm."""
     async with Swarm(stage.settings.brokers, prefix=stage.settings.prefix) as swarm:
-        await ask(swarm, "[[noop 20]]", count=2)
+        await ask(swarm, NOTHING, noops=20, count=2)
         await ask(swarm, "[[plan 20]]", count=4)
         yield swarm
 
 
-async def ask(swarm: Swarm, goal: str, *, count: int = 1) -> list[Answer]:
+async def ask(swarm: Swarm, goal: str, *, noops: int = 0, count: int = 1) -> list[Answer]:
     """The answers to *count* jobs of one shape, sent at once.
+
+    Args:
+        noops: The goal brings its plan, of so many direct calls of tool ``noop``; 0: it is planned.
 
     Raises:
         RuntimeError: one of them did not succeed; its figures would mean nothing.
     """
-    # Whoever is offered a tool calls it, and asks the model again: only direct calls get theirs.
-    tools = ["noop"] if "noop" in goal else []
-    answers = await asyncio.gather(
-        *(
-            swarm.answer(goal, within_s=WITHIN_S, tools=tools, limits={"concurrency": 100})
-            for _ in range(count)
-        )
-    )
+    options: GoalOptions = {"limits": {"concurrency": 100}}
+    if noops:
+        # Whoever is offered a tool calls it, and asks the model again: only direct calls get theirs.
+        options["tools"] = ["noop"]
+        options["plan"] = [
+            {"id": f"t{n}", "tool": "noop", "args": {}, "dep": []} for n in range(1, noops + 1)
+        ]
+    answers = await asyncio.gather(*(swarm.answer(goal, within_s=WITHIN_S, **options) for _ in range(count)))
     for answer in answers:
         if answer.outcome != "succeeded":
             raise RuntimeError(f"{answer.job} {answer.outcome}: {answer.reason}")

@@ -4,26 +4,30 @@ import asyncio
 import time
 
 from bench.figures import Figure, percentile
-from bench.jobs import ask, client, events_of, steps
+from bench.jobs import NOTHING, ask, client, events_of, steps
 from bench.stage import stage
 from streams import Swarm
 
 
-async def times(swarm: Swarm, goal: str, *, count: int) -> list[float]:
-    """Milliseconds from goal to answer, one job after the other."""
+async def times(swarm: Swarm, goal: str, *, noops: int = 0, count: int) -> list[float]:
+    """Milliseconds from goal to answer, one job after the other; *noops* as of :func:`ask`."""
     taken = []
     for _ in range(count):
         began = time.perf_counter()
-        await ask(swarm, goal)
+        await ask(swarm, goal, noops=noops)
         taken.append((time.perf_counter() - began) * 1000)
     return taken
 
 
 async def goal_to_answer(servers: str) -> list[Figure]:
-    """Whole jobs on an idle system; planning and synthesis are calls of the zero-latency endpoint."""
+    """Whole jobs on an idle system.
+
+    No-op jobs bring their plan, so one no-op is a job without any model call, and of a hundred the
+    synthesis is the only one. The jobs of model calls are planned, too. The endpoint has zero latency.
+    """
     async with stage(servers, "latency") as here, client(here) as swarm:
-        one = await times(swarm, "[[noop 1]]", count=100)
-        noops = await times(swarm, "[[noop 100]]", count=30)
+        one = await times(swarm, NOTHING, noops=1, count=100)
+        noops = await times(swarm, NOTHING, noops=100, count=30)
         calls = await times(swarm, "[[plan 100]]", count=30)
     return [
         Figure(name="1 no-op, p50", value=percentile(one, 0.5), unit="ms", floor=40),

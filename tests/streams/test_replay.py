@@ -7,25 +7,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.ports import Attempt, Done, GaveUp
+from agents.ports import Attempt, Done, GaveUp, ModelReply, ModelRequest
 from streams.claims import Resolver
 from streams.core.commands import Answer, MakeAnswer, MakePlan, RunSubTask
 from streams.core.events import JobSubmitted, SubTaskStarted
 from streams.core.states import Released, Running, Waiting
-from streams.core.values import INLINE_SET_BYTES
+from streams.core.values import INLINE_SET_BYTES, NO_USAGE
 from streams.log import Record
 from streams.replay.calls import calls
 from streams.replay.files import NotAnExport, read_lines, write_lines
 from streams.replay.folding import Change, Replay, replay
 from streams.replay.recording import JobUnknown, RecordedLog, Recording, record_job
+from streams.replay.simulated import was_simulated
 from streams.resolved import resolved
 from streams.topics import ANSWERS, JOB_EVENTS, SUBTASKS, TRANSCRIPTS
 from streams.transcript import ModelCalled
 from streams.wire.answers import read_answer, write_answer
 from streams.wire.commands import read_command
+from streams.wire.events import read_event
 from tests.streams.scripted import Script, chain, echo
 from tests.streams.swarm_in_memory import SwarmInMemory
 from tests.streams.virtual_time import run
+
+THREE = [{"id": "a", "goal": "x"}, {"id": "b", "goal": "x"}, {"id": "c", "goal": "x", "dep": ["a", "b"]}]
 
 
 async def _sometimes(command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
@@ -78,6 +82,41 @@ def test_a_replay_tells_the_commands_and_the_answer_of_the_run() -> None:
         "answering",
         "partial",
     ]
+
+
+def test_a_job_that_brought_its_plan_is_told_without_planning() -> None:
+    """Its first event leads to its sub-tasks; of a single one the result is the answer."""
+    for entries, orders in (
+        ([{"id": "a", "goal": "x"}], ["a/1"]),
+        (THREE, ["a/1", "b/1", "c/1", "answer/1"]),
+    ):
+        recording, given = recorded(plan=entries)
+        told = replay(recording)
+        assert keys(told) == orders
+        assert sorted(given) == sorted(orders)
+        assert told.agrees
+        assert told.answer is not None
+        assert (told.steps[0].before, told.steps[0].after) == ("new", "running")
+
+
+@pytest.mark.parametrize("plan", [None, THREE])
+@pytest.mark.parametrize("simulated", [True, False])
+def test_any_call_tells_whether_the_model_was_simulated(plan: object, *, simulated: bool) -> None:
+    """With or without planning, wherever the job's lanes are."""
+
+    async def work(command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
+        async def call(request: ModelRequest, timeout_s: float) -> ModelReply:
+            return ModelReply(
+                message={}, finish_reason="stop", usage=NO_USAGE, model="m", simulated=simulated
+            )
+
+        await attempt.model(ModelRequest(messages=[]), call)
+        return Done(result=1)
+
+    recording, _ = recorded(script=Script(work=work), plan=plan)
+    submitted = read_event(recording.events[0])
+    assert isinstance(submitted, JobSubmitted)
+    assert run(was_simulated(RecordedLog(recording), submitted)) is simulated
 
 
 def test_steps_show_what_the_fold_made_of_each_event() -> None:
