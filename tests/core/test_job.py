@@ -293,3 +293,9 @@ def test_a_plan_opens_all_its_sub_tasks(plan: tuple[SubTask, ...]) -> None:
     job = opened(*plan)
     assert job.ready == tuple(task.id for task in plan if not task.dep)
     assert [node.ordinal for node in job.nodes.values()] == list(range(1, len(plan) + 1))
+
+
+@given(plans())
+def test_a_goal_that_brings_a_plan_opens_the_job_that_planning_would(plan: tuple[SubTask, ...]) -> None:
+    """At once, for nothing, and with the plan kept once."""
+    assert fold(New(), replace(submitted(), plan=plan)) == (opened(*plan), ())
