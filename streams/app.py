@@ -13,6 +13,7 @@ from streams.delivery import Sender
 from streams.intake import Intake
 from streams.kafka.faust_agents import FaustAgents
 from streams.kafka.log import KafkaLog
+from streams.kafka.outage import watch_broker
 from streams.lanes import Lanes
 from streams.orchestrator import Orchestrator
 from streams.settings import Settings
@@ -68,6 +69,7 @@ async def run_parts(
         asyncio.create_task(orchestrator.run(), name="orchestrator"),
         asyncio.create_task(lanes.watch(), name="watchdog"),
         asyncio.create_task(agents.run(), name="agents"),
+        asyncio.create_task(watch_broker(log), name="broker watch"),
     }
     stopped = asyncio.create_task(stop.wait(), name="stop")
     logger.info("worker_started", brokers=settings.brokers, prefix=settings.prefix, lanes=settings.lanes)

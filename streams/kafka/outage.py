@@ -13,7 +13,8 @@ AGAIN_S = 60.0
 """Seconds in which a warning of the same kind is shown once."""
 HELD = 100
 """Warnings that wait at most until it is known whether a broker answers; more are dropped."""
-QUIET = ("aiokafka", "faust", "mode")
+QUIET = ("aiokafka", "faust", "mode", "streams.kafka.faust_agents")
+"""Loggers of the clients; mode names a service's logger after the module of its class, so one is ours."""
 log = structlog.get_logger()
 
 
