@@ -95,7 +95,9 @@ def _proposal(entry: Json, faults: list[str]) -> Proposal | None:
 
 def _field(entry: Mapping[str, Json], field: str, faults: list[str]) -> tuple[str, Json]:
     """A field by whichever of its names the planner was taught, and that name."""
-    given = [name for name in NAMES.get(field, (field,)) if entry.get(name) is not None]
+    if field not in NAMES:
+        return field, entry.get(field)
+    given = [name for name in NAMES[field] if entry.get(name) is not None]
     if not given:
         return field, None
     if any(entry[name] != entry[given[0]] for name in given[1:]):

@@ -274,6 +274,10 @@ def _size(plan: Plan) -> int:
 
 def _weight(value: Json) -> int:
     """About the bytes of a value's JSON; iterative, for a value of any depth."""
+    if value is None:
+        return 4
+    if isinstance(value, str) and value.isascii():  # nearly all there is to weigh
+        return len(value) + 2
     size = 0
     waiting: list[Json] = [value]
     while waiting:
