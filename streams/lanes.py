@@ -141,6 +141,7 @@ class Lanes:
             outcome = await self._outcomes.run(command, attempt, self._crew, self._resolver)
         finally:
             attempt.give_back()
+            self._moved = self._time()  # telling its end is work of its own
         await self._outcomes.tell(command, outcome, key=key, partition=partition)
         try:
             # Nothing is acknowledged whose journal is not written: a crash would make its calls again.

@@ -11,8 +11,9 @@ from streams.claims import Resolver
 from streams.core.commands import RunSubTask
 from streams.core.events import SubTaskFailed, SubTaskSucceeded
 from streams.core.values import INLINE_BYTES, Inline, Reference
+from streams.log import Headers, Producer
 from streams.memory_log import Faults
-from streams.topics import DEAD_LETTERS
+from streams.topics import DEAD_LETTERS, JOB_EVENTS
 from tests.streams.lanes_in_memory import Asleep, LanesInMemory, sub_task, until
 from tests.streams.virtual_time import run
 
@@ -327,5 +328,32 @@ def test_draining_waits_for_the_word_of_what_has_just_ended() -> None:
         await worker.log.close()
         assert world.told() == ["t-3"]
         assert world.committed() == 1
+
+    run(story())
+
+
+class SlowToTell:
+    """A producer that takes its time over the word of an attempt's end, with no error."""
+
+    def __init__(self, inner: Producer) -> None:
+        self._inner = inner
+
+    async def send(
+        self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
+    ) -> "asyncio.Future[int]":
+        if topic == JOB_EVENTS and b"SubTaskStarted" not in (value or b""):
+            await asyncio.sleep(5)
+        return await self._inner.send(topic, value, key=key, partition=partition, headers=headers)
+
+
+def test_the_end_of_a_long_attempt_is_no_stall_while_it_is_told() -> None:
+    """Nothing else happened for as long as it ran, and its slot is free already."""
+
+    async def story() -> None:
+        world = LanesInMemory()
+        worker = world.worker(SlowToTell, stall_s=60.0)
+        await world.put(sub_task("a-110"))
+        await until(lambda: world.told() == ["a-110"])
+        assert not worker.watching.done()
 
     run(story())
