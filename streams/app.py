@@ -19,8 +19,9 @@ from streams.orchestrator import Orchestrator
 from streams.settings import Settings
 from streams.topics import GOALS, SUBTASKS
 
-STOP_S = 20.0
-"""Seconds that stopping may take beyond the lanes' drain."""
+COMMIT_S, LEAVE_S, END_S = 2.0, 6.0, 5.0
+"""Seconds to commit, to leave the group, and for the parts to end: with the lanes' drain less than the
+30 s that Kubernetes gives by default, also when no broker answers any more."""
 
 
 COLLECT_AFTER = 20_000
@@ -61,7 +62,7 @@ async def run_parts(
     run = new_run()
     logger = structlog.get_logger().bind(run=run)
     orchestrator = Orchestrator(log, settings)
-    sender = Sender(log.producer)
+    sender = Sender(log.producer, log.outage.suspect)
     lanes = Lanes(log, sender, settings, crew, run=run)
     intake = Intake(sender, lanes=settings.lanes, run=run)
     agents = FaustAgents(settings, {GOALS: intake.agent, SUBTASKS: lanes.lane})
@@ -82,11 +83,11 @@ async def run_parts(
     finally:
         stopped.cancel()
         await within(settings.drain_s + 1, lanes.drain())
-        await within(STOP_S / 4, agents.commit())
-        await within(STOP_S, agents.stop())
+        await within(COMMIT_S, agents.commit())
+        await within(LEAVE_S, agents.stop())
         for part in parts:
             part.cancel()
-        await asyncio.wait(parts, timeout=STOP_S)
+        await asyncio.wait(parts, timeout=END_S)
         logger.info("worker_stopped")
 
 

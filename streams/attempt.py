@@ -6,8 +6,11 @@ from typing import Any
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.core.commands import Command
+from streams.core.values import NO_USAGE, Usage
 from streams.journal import Journal
 from streams.slots import Slots
+
+A_TOOL_CALL = Usage(tool_calls=1)
 
 
 class RunningAttempt:
@@ -19,6 +22,9 @@ class RunningAttempt:
 
     Args:
         chance: Numbers between 0 and 1.
+
+    Attributes:
+        usage: What its calls have cost so far, also where it ends without a result.
     """
 
     def __init__(
@@ -30,6 +36,8 @@ class RunningAttempt:
         self._holds = False
         self._writing: list[asyncio.Task[None]] = []
         self._replies = self._tries = self._seen = 0
+        self._refused: tuple[ModelRequest, ModelError] | None = None
+        self.usage = NO_USAGE
 
     def begin(self) -> None:
         """Its time counts from now: it has a slot."""
@@ -43,13 +51,15 @@ class RunningAttempt:
         self, request: ModelRequest, call: Callable[[ModelRequest, float], Awaitable[ModelReply]]
     ) -> ModelReply:
         """As :meth:`agents.ports.Attempt.model`."""
+        self._decided("retry")
         await self.recorded()
         try:
             reply = await call(request, self.left())
         except ModelError as error:
             self._tries += 1
-            self._write(self._journal.model_failed(self._replies + 1, self._tries, error))
+            self._refused = request, error
             raise
+        self.usage += reply.usage
         self._replies, self._tries = self._replies + 1, 0
         self._write(self._journal.model_called(self._replies, self._seen, request, reply))
         self._seen = len(request.messages) + 1  # the reply among them
@@ -63,6 +73,7 @@ class RunningAttempt:
         if once:
             await self._journal.tool_started(call)
         reply = await run(self.left())
+        self.usage += A_TOOL_CALL
         self._write(self._journal.tool_called(call, reply))
         return reply
 
@@ -72,9 +83,29 @@ class RunningAttempt:
         Raises:
             RecordRefused, Unwritable: the journal cannot hold one; the attempt must not go on.
         """
-        while self._writing:
-            writing, self._writing = self._writing, []
-            await asyncio.gather(*writing)
+        while pending := [task for task in self._writing if not task.done()]:
+            await asyncio.wait(pending)  # others may wait for the same; nobody's end may end them
+        written, self._writing = self._writing, []
+        for task in written:
+            task.result()
+
+    async def end(self) -> None:
+        """It makes no call any more: wait until all of it is on the journal.
+
+        Raises:
+            RecordRefused, Unwritable: the journal cannot hold a part of it.
+        """
+        self._decided("give_up")
+        await self.recorded()
+
+    def _decided(self, decision: str) -> None:
+        """What was made of the last call that brought no reply is known by what came after it."""
+        if self._refused is not None:
+            (request, error), self._refused = self._refused, None
+            entry = self._journal.model_failed(
+                self._replies + 1, request, error, tried=self._tries, seen=self._seen, decision=decision
+            )
+            self._write(entry)
 
     def _write(self, entry: Coroutine[Any, Any, None]) -> None:
         self._writing.append(asyncio.create_task(entry))
@@ -83,6 +114,7 @@ class RunningAttempt:
         """As :meth:`agents.ports.Attempt.wait`."""
         if seconds >= self.left():
             raise TimeoutError
+        self._decided("retry")
         self.give_back()
         await asyncio.sleep(seconds)
         await self.take(back=True)

@@ -1,6 +1,7 @@
 """Sending until the log has it, and telling of an outage once."""
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
@@ -15,10 +16,15 @@ class Sender:
 
     The wait ends with the task that waits; whoever may be told to stop cancels it. An outage
     shows as one line when it begins and one when it ends.
+
+    Args:
+        trouble: Told when the log does not answer, in place of a line of ours, where somebody
+            else tells of outages.
     """
 
-    def __init__(self, producer: Producer) -> None:
+    def __init__(self, producer: Producer, trouble: Callable[[str], None] | None = None) -> None:
         self.producer = producer
+        self._trouble = trouble
         self._out = False
         self._log = structlog.get_logger().bind(part="sender")
 
@@ -41,12 +47,14 @@ class Sender:
                     await self.producer.send(topic, value, key=key, partition=partition, headers=headers)
                 )
             except LogUnavailable as error:
-                if not self._out:
-                    self._out = True
+                if self._trouble is not None:
+                    self._trouble(str(error))
+                elif not self._out:
                     self._log.error("log_unavailable", topic=topic, partition=partition, error=str(error))
+                self._out = True
                 await asyncio.sleep(RETRY_S)
             else:
-                if self._out:
-                    self._out = False
+                if self._out and self._trouble is None:
                     self._log.info("log_available_again", topic=topic, partition=partition)
+                self._out = False
                 return offset

@@ -12,6 +12,7 @@ from streams.core.values import Inline, Reference
 from streams.delivery import Sender
 from streams.topics import TRANSCRIPTS
 from streams.transcript import (
+    Asked,
     AttemptRecord,
     ModelCalled,
     ModelFailed,
@@ -23,8 +24,6 @@ from streams.wire.transcripts import asked, request_hash, write_transcript
 
 RECORD_BYTES = 1_048_576
 """A record stays below this many bytes; a larger output or request goes by claim check."""
-
-FAILURE_DECISIONS = {True: "retry", False: "give_up"}
 
 
 class Journal:
@@ -58,8 +57,10 @@ class Journal:
             )
         )
 
-    async def model_failed(self, n: int, tried: int, error: ModelError) -> None:
-        """A try of the *n*-th model call brought no reply."""
+    async def model_failed(
+        self, n: int, request: ModelRequest, error: ModelError, *, tried: int, seen: int, decision: str
+    ) -> None:
+        """A try of the *n*-th model call brought no reply; *decision* says what was made of it."""
         await self._write(
             ModelFailed(
                 **self._names,
@@ -68,7 +69,9 @@ class Journal:
                 kind=error.kind,
                 reason=error.reason,
                 wait_s=error.wait_s,
-                decision=FAILURE_DECISIONS[error.retry],
+                decision=decision,
+                request=asked(request, seen),
+                request_hash=request_hash(request),
             )
         )
 
@@ -99,7 +102,9 @@ class Journal:
         match record:
             case ToolCalled(output=Inline(value=value)):
                 return replace(record, output=await self._check_in(value))
-            case ModelCalled(request=request) if isinstance(request.messages, Inline):
+            case ModelCalled(request=request) | ModelFailed(request=Asked() as request) if isinstance(
+                request.messages, Inline
+            ):
                 check = await self._check_in(request.messages.value)
                 return replace(record, request=replace(request, messages=check))
             case _:

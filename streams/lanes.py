@@ -59,7 +59,9 @@ class Lanes:
         self._settings, self._crew, self._run, self._chance = settings, crew, run, chance
         self._sender = sender
         self._resolver = Resolver(log)
-        self._outcomes = Outcomes(sender, lanes=settings.lanes, run=run, chance=chance)
+        self._outcomes = Outcomes(
+            sender, lanes=settings.lanes, run=run, chance=chance, secret=settings.api_key
+        )
         self._owned: set[Lane] = set()
         self._attempts: dict[bytes, asyncio.Task[None]] = {}
         self._begun: set[asyncio.Task[None]] = set()
@@ -122,6 +124,8 @@ class Lanes:
 
         self._moved = self._time()
         if task.cancelled():
+            if task in self._begun and not self._draining:
+                self._broken = asyncio.CancelledError(f"{key.decode()} was cancelled by none of us")
             forget()
         elif (error := task.exception()) is not None:
             self._broken = error
@@ -145,7 +149,7 @@ class Lanes:
         await self._outcomes.tell(command, outcome, key=key, partition=partition)
         try:
             # Nothing is acknowledged whose journal is not written: a crash would make its calls again.
-            await attempt.recorded()
+            await attempt.end()
         except (RecordRefused, Unwritable) as error:
             self._log.error("journal_refused", lane=partition, attempt=key.decode(), reason=str(error))
 

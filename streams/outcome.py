@@ -31,10 +31,14 @@ class Outcomes:
     Args:
         run: The process's own name for its life.
         chance: Numbers between 0 and 1, for the jitter of backoffs.
+        secret: The model endpoint's key, which no event may show.
     """
 
-    def __init__(self, sender: Sender, *, lanes: int, run: str, chance: Callable[[], float]) -> None:
+    def __init__(
+        self, sender: Sender, *, lanes: int, run: str, chance: Callable[[], float], secret: str = ""
+    ) -> None:
         self._sender, self._lanes, self._run, self._chance = sender, lanes, run, chance
+        self._secret = secret
         self._running: dict[int, tuple[Command, float]] = {}
         self._time = asyncio.get_running_loop().time
         self._log = structlog.get_logger().bind(part="lanes")
@@ -67,10 +71,12 @@ class Outcomes:
                     case MakeAnswer():
                         return await crew.synthesiser.answer(resolved, attempt)
         except TimeoutError:
-            return GaveUp(kind="timeout", reason=f"no result within {command.timeout_s:g} s", final=False)
+            reason = f"no result within {command.timeout_s:g} s"
+            return GaveUp(kind="timeout", reason=reason, final=False, usage=attempt.usage)
         except Exception as error:  # noqa: BLE001 - an agent's fault fails its attempt, not the lane
             self._log.exception("attempt_broken", job=command.job, task=command.task, attempt=command.attempt)
-            return GaveUp(kind="broken", reason=f"{type(error).__name__}: {error}"[:500], final=False)
+            reason = self._hide(f"{type(error).__name__}: {error}")[:500]
+            return GaveUp(kind="broken", reason=reason, final=False, usage=attempt.usage)
         finally:
             del self._running[id(attempt)]
 
@@ -132,6 +138,9 @@ class Outcomes:
             key=event.job.encode(),
             partition=partition_of(event.job, self._lanes),
         )
+
+    def _hide(self, words: str) -> str:
+        return words.replace(self._secret, "<key>") if self._secret else words
 
     def longest_overdue(self) -> tuple[str, float] | None:
         """The attempt whose time was over first: its name, and seconds since then."""

@@ -67,6 +67,8 @@ class ModelFailed:
         kind: The kind of :class:`~agents.ports.ModelError`, one word.
         wait_s: Seconds the provider asked to wait, or None.
         decision: What was made of it, one word: ``retry`` or ``give_up``.
+        request: What was asked; None in records of before it was kept.
+        request_hash: SHA-256 of the whole request.
     """
 
     job: JobId
@@ -79,6 +81,8 @@ class ModelFailed:
     reason: str
     wait_s: float | None = None
     decision: str = ""
+    request: Asked | None = None
+    request_hash: str = ""
     at: int = 0
     offset: int = -1
 

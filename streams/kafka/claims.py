@@ -215,7 +215,7 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ha
             except LogUnavailable as error:
                 pause = min(pause, AWAY_S)
                 self._trouble(str(error))
-                log.info("owner_without_log", reason=str(error), again_in_s=pause, **where)
+                log.debug("owner_without_log", reason=str(error), again_in_s=pause, **where)
             except Exception:
                 log.exception("owner_failed", again_in_s=pause, **where)
             self._claims.pop(place, None)

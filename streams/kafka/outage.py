@@ -79,12 +79,10 @@ class Outage(logging.Handler):
     def _show_held(self) -> None:
         held, self._held = self._held, []
         for record in held:
-            now, kind = self._loop.time(), f"{record.name} {record.msg}"
             says = {"says": record.getMessage(), "source": record.name}
             if record.exc_info:
                 log.error("kafka_client", exc_info=record.exc_info, **says)
-            elif now - self._seen.get(kind, -AGAIN_S) >= AGAIN_S:
-                self._seen[kind] = now
+            elif self._is_news(f"{record.name} {record.msg}"):
                 log.warning("kafka_client", **says)
 
     def _asked(self, task: asyncio.Task[None]) -> None:
@@ -102,11 +100,21 @@ class Outage(logging.Handler):
             await asyncio.sleep(EVERY_S)
         if self._away:
             self._away = False
+            reason = ""
             seconds = round(self._loop.time() - began, 1)
             log.warning(
                 "kafka_back", brokers=self._brokers, away_s=seconds, warnings_kept_back=self._kept_back
             )
+        if reason and self._is_news(reason):
+            log.warning("kafka_trouble", brokers=self._brokers, reason=reason)
         self._show_held()
+
+    def _is_news(self, kind: str) -> bool:
+        now = self._loop.time()
+        if now - self._seen.get(kind, -AGAIN_S) < AGAIN_S:
+            return False
+        self._seen[kind] = now
+        return True
 
     async def _reachable(self) -> bool:
         for server in self._brokers.split(","):

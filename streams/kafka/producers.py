@@ -110,7 +110,9 @@ class Deliveries:
 
         def landed(done: "asyncio.Future[object]") -> None:
             if done.cancelled():
-                outer.cancel()
+                # To cancel ours would look like a cancellation of whoever waits for it.
+                if not outer.done():
+                    outer.set_exception(LogUnavailable(f"{what}: given up by the client"))
                 return
             error = done.exception()
             if isinstance(error, KafkaError):

@@ -145,7 +145,7 @@ class KafkaTransactions:
         try:
             await self._within(ABORT_S, self._producer.abort_transaction(), "abort")
         except (Fenced, LogUnavailable) as error:
-            log.warning("transaction_not_aborted", identity=self._identity, reason=str(error))
+            log.debug("transaction_not_aborted", identity=self._identity, reason=str(error))
         else:
             if self._refused:
                 self._over = "the broker refused a record"  # its sequence number is missing from now on

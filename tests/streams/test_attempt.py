@@ -125,7 +125,7 @@ def test_tries_without_a_reply_are_recorded_under_the_call_they_belong_to() -> N
         await desk.attempt.model(request, says("at last"))
         with pytest.raises(ModelError, match="no"):
             await desk.attempt.model(asks(user("one"), user("at last"), user("more")), refuses)
-        await desk.attempt.recorded()
+        await desk.attempt.end()
         journal = desk.journal()
         assert [type(entry) for entry in journal] == [ModelFailed, ModelFailed, ModelCalled, ModelFailed]
         assert [entry.n for entry in journal] == [1, 1, 1, 2]
@@ -134,7 +134,33 @@ def test_tries_without_a_reply_are_recorded_under_the_call_they_belong_to() -> N
             (2, "overloaded", 3.0, "retry"),
             (1, "content_filter", None, "give_up"),
         ]
-        assert journal[2].request.seen == 0
+        assert [
+            (f.request.seen, f.request.messages) for f in journal if isinstance(f, ModelFailed) and f.request
+        ] == [
+            (0, Inline(value=[user("one")])),
+            (0, Inline(value=[user("one")])),
+            (2, Inline(value=[user("more")])),
+        ]
+
+    run(story())
+
+
+def test_calls_side_by_side_wait_for_the_same_reply() -> None:
+    """Two tools that one turn asks for: neither begins before the turn is on the journal."""
+
+    async def story() -> None:
+        desk = Desk(faults=Faults(delay_s=5.0))
+        counts = []
+
+        async def look(timeout_s: float) -> ToolReply:
+            counts.append(len(desk.journal()))
+            return await tool("y")(timeout_s)
+
+        await desk.attempt.model(asks(user("a")), says("x"))
+        calls = (ToolCall(id=name, name="look", arguments="{}") for name in "ab")
+        await asyncio.gather(*(desk.attempt.tool(call, look) for call in calls))
+        assert counts == [1, 1]
+        await desk.attempt.end()
 
     run(story())
 
