@@ -83,10 +83,11 @@ class RunningAttempt:
         Raises:
             RecordRefused, Unwritable: the journal cannot hold one; the attempt must not go on.
         """
-        while pending := [task for task in self._writing if not task.done()]:
-            await asyncio.wait(pending)  # others may wait for the same; nobody's end may end them
-        written, self._writing = self._writing, []
-        for task in written:
+        so_far = tuple(self._writing)
+        if any(not task.done() for task in so_far):
+            await asyncio.wait(so_far)  # others may wait for the same; nobody's end may end them
+        self._writing = [task for task in self._writing if task not in so_far]
+        for task in so_far:
             task.result()
 
     async def end(self) -> None:
