@@ -1,0 +1,306 @@
+"""What the overrides in streams/kafka/faust_agents.py rely on, and how Faust behaves with them.
+
+The first half fails when an upgrade changes a private member that an override touches: look at the
+new version's source, try the stories of the second half, then set :data:`TESTED`.
+"""
+
+import asyncio
+import inspect
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from faust.app.base import App as FaustApp
+from faust.streams import Stream
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP, ConsumerMessage
+from mode.threads import ServiceThread, WorkerThread
+
+from streams.kafka.faust_agents import FETCH_WAIT_MS, Consumer, ConsumerThread, FaustAgents, FaustDelivery
+from streams.kafka.log import KafkaLog
+from streams.log import Delivery, Record
+from streams.settings import Settings
+from streams.topics import SUBTASKS
+from tests.conftest import NewSystem
+
+TESTED = {"faust-streaming": "0.15.3", "mode-streaming": "0.7.1", "aiokafka": "0.14.0"}
+PLACE = TP("t", 0)
+
+
+@pytest.mark.parametrize("library", TESTED)
+def test_the_installed_version_is_the_tested_one(library: str) -> None:
+    assert version(library) == TESTED[library]
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (driver.AIOKafkaConsumerThread._create_worker_consumer, ["self", "transport"]),
+        (driver.Consumer._new_consumer_thread, ["self"]),
+        (driver.Consumer._new_offset, ["self", "tp"]),
+        (driver.Consumer._add_gap, ["self", "tp", "offset_from", "offset_to"]),
+        (driver.Consumer.on_partitions_revoked, ["self", "revoked"]),
+        (FaustApp._new_transport, ["self"]),
+        (WorkerThread.__init__, ["self", "service", "kwargs"]),
+        (WorkerThread.run, ["self"]),
+        (Stream.noack, ["self"]),
+    ],
+)
+def test_what_is_overridden_or_called_takes_what_it_took(
+    function: Callable[..., Any], expected: list[str]
+) -> None:
+    assert parameters(function) == expected
+
+
+@pytest.mark.parametrize(
+    ("function", "uses"),
+    [
+        (driver.Consumer._filter_committable_offsets, "self._new_offset(tp)"),
+        (driver.Consumer.on_partitions_revoked, "self._acked.pop(tp, None)"),
+        (driver.Consumer.ack, "self._acked_index[tp]"),
+        (driver.Consumer._drain_messages, "self._add_gap("),
+        (driver.Consumer._to_message, "generation_id=self.app.consumer_generation_id"),
+        (driver.AIOKafkaConsumerThread._create_worker_consumer, "fetch_max_wait_ms=1500"),
+        (driver.AIOKafkaConsumerThread._create_consumer, "self._create_worker_consumer(transport)"),
+        (AIOKafkaConsumer.start, "isolation_level=self._isolation_level"),
+        (AIOKafkaConsumer.start, "fetch_max_wait_ms=self._fetch_max_wait_ms"),
+        (ServiceThread.start, "self._thread = self.Worker(self)"),
+    ],
+)
+def test_the_overridden_is_still_used_where_it_was(function: Callable[..., Any], uses: str) -> None:
+    assert uses in inspect.getsource(function)
+
+
+@asynccontextmanager
+async def faust_consumer(kind: type[Consumer] = Consumer) -> AsyncIterator[Any]:
+    """Our consumer as Faust makes it, not started."""
+    agents = FaustAgents(Settings(brokers="127.0.0.1:1"), {SUBTASKS: acknowledge_all})
+    assert type(agents._app.transport).Consumer is Consumer
+
+    async def nothing(*_: object) -> None:
+        pass
+
+    consumer = kind(
+        agents._app.transport,
+        callback=nothing,
+        on_partitions_revoked=nothing,
+        on_partitions_assigned=nothing,
+        loop=asyncio.get_running_loop(),
+    )
+    try:
+        yield consumer
+    finally:
+        consumer._thread.thread_loop.close()
+        agents._scratch.cleanup()
+
+
+async def acknowledge_all(partition: int, deliveries: AsyncIterator[Delivery]) -> None:
+    """An agent."""
+    async for delivery in deliveries:
+        delivery.ack()
+
+
+async def test_the_consumer_reads_committed_records_and_waits_a_little_for_a_fetch() -> None:
+    """Neither can be set from outside."""
+    async with faust_consumer() as consumer:
+        assert type(consumer._thread) is ConsumerThread
+        inner = consumer._thread._create_worker_consumer(consumer.transport)
+        assert isinstance(inner, AIOKafkaConsumer)
+        assert (inner._isolation_level, inner._fetch_max_wait_ms) == ("read_committed", FETCH_WAIT_MS)
+        theirs = driver.AIOKafkaConsumerThread._create_worker_consumer(consumer._thread, consumer.transport)
+        assert vars(theirs).keys() == vars(inner).keys()
+        assert (theirs._isolation_level, theirs._fetch_max_wait_ms) == ("read_uncommitted", 1500)
+
+
+async def test_the_consumers_thread_does_not_keep_the_process() -> None:
+    async with faust_consumer() as consumer:
+        assert consumer._thread.Worker(consumer._thread).daemon
+        assert not WorkerThread(consumer._thread).daemon
+
+
+def message(offset: int, *, generation: int = 0, topic: str = PLACE.topic) -> ConsumerMessage:
+    """A record as Faust gives it to streams."""
+    place = TP(topic, PLACE.partition)
+    return ConsumerMessage(
+        topic, place.partition, offset, 1.5, 0, [("h", b"1")], b"k", b"v", None, 1, 1, place,
+        generation_id=generation,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("acked", "expected"),
+    [
+        ([], None),
+        ([0], 1),
+        ([0, 1, 2], 3),
+        ([5, 6, 9, 11], 12),  # a transaction's markers at 7, 8 and 10
+        ([200], 201),
+    ],
+)
+async def test_the_highest_acknowledged_is_the_last_that_is_done(
+    acked: list[int], expected: int | None
+) -> None:
+    """Agents acknowledge in order, so what is missing below is no record."""
+    async with faust_consumer() as consumer:
+        await consumer._add_gap(PLACE, 7, 8)
+        assert not consumer._gap
+        for offset in acked:
+            consumer._acked[PLACE].append(offset)
+            consumer._acked_index[PLACE].add(offset)
+        assert consumer._new_offset(PLACE) == expected
+        assert consumer._new_offset(PLACE) is None, "once committed there is nothing new"
+        assert PLACE not in consumer._acked
+        assert PLACE not in consumer._acked_index
+
+
+async def test_a_rebalance_commits_before_it_forgets() -> None:
+    """Faust's own forgets what was acknowledged since the last commit."""
+    committed: list[dict[TP, int]] = []
+
+    class Recording(Consumer):
+        async def _commit_offsets(self, offsets: Any, start_new_transaction: bool = True) -> bool:
+            committed.append(dict(offsets))
+            return True
+
+    async with faust_consumer(Recording) as consumer:
+        for offset in (3, 4):
+            consumer._acked[PLACE].append(offset)
+            consumer._acked_index[PLACE].add(offset)
+        await consumer.on_partitions_revoked({PLACE})
+        assert committed == [{PLACE: 5}]
+        assert not consumer._acked
+
+
+async def test_an_acknowledgement_counts_in_its_own_generation_only() -> None:
+    """A record that was delivered before a rebalance is delivered again."""
+    agents = FaustAgents(Settings(), {SUBTASKS: acknowledge_all})
+    app = agents._app
+    acked = []
+
+    class Event:
+        def __init__(self, generation: int) -> None:
+            self.message = message(generation, generation=generation)
+
+        def ack(self) -> None:
+            acked.append(self.message.offset)
+
+    assert FaustApp.consumer_generation_id == 0
+    app.consumer_generation_id = 2
+    for generation in (1, 2, 3):
+        delivery = FaustDelivery(app, Event(generation), SUBTASKS)
+        assert delivery.record == Record(SUBTASKS, 0, generation, 1500, b"k", b"v", (("h", b"1"),))
+        delivery.ack()
+    assert acked == [2]
+    agents._scratch.cleanup()
+
+
+class Collector:
+    """An agent that keeps what it gets and acknowledges below an offset."""
+
+    def __init__(self, *, acknowledge_below: int) -> None:
+        self._below = acknowledge_below
+        self.got: list[Record] = []
+        self.news = asyncio.Event()
+
+    async def __call__(self, partition: int, deliveries: AsyncIterator[Delivery]) -> None:
+        async for delivery in deliveries:
+            self.got.append(delivery.record)
+            if delivery.record.offset < self._below:
+                delivery.ack()
+            self.news.set()
+
+    async def has(self, count: int) -> Sequence[Record]:
+        async with asyncio.timeout(60):
+            while len(self.got) < count:
+                self.news.clear()
+                await self.news.wait()
+        return self.got
+
+
+@asynccontextmanager
+async def at_work(settings: Settings, agent: Collector) -> AsyncIterator[FaustAgents]:
+    """Agents that run while the body runs, and leave no thread."""
+    before = set(threading.enumerate())
+    agents = FaustAgents(settings, {SUBTASKS: agent})
+    running = asyncio.create_task(agents.run())
+    try:
+        yield agents
+        await agents.commit()
+    finally:
+        async with asyncio.timeout(60):
+            await agents.stop()
+            await running
+    assert [t for t in set(threading.enumerate()) - before if isinstance(t, WorkerThread)] == []
+
+
+async def committed(settings: Settings, partition: int) -> int:
+    """What the agents' group has committed."""
+    client = AIOKafkaAdminClient(bootstrap_servers=settings.brokers)
+    await client.start()
+    try:
+        offsets = await client.list_consumer_group_offsets(f"{settings.prefix}agents")
+        return int(offsets[TopicPartition(settings.prefix + SUBTASKS, partition)].offset)
+    finally:
+        await client.close()
+
+
+class Unwanted(Exception):
+    """Aborts a transaction."""
+
+
+def unwanted_if(unwanted: bool) -> None:
+    if unwanted:
+        raise Unwanted
+
+
+async def put_in_transactions(settings: Settings, count: int) -> list[bytes]:
+    """Numbered records in transactions of one to three, every second aborted; what is committed."""
+    landed = []
+    async with KafkaLog(settings) as log, log.transactions("writer") as producer:
+        for number in range(count):
+            values = [b"%d-%d" % (number, part) for part in range(number % 3 + 1)]
+            with suppress(Unwanted):
+                async with producer.transaction():
+                    for value in values:
+                        await (await producer.send(SUBTASKS, value, key=b"k", partition=0))
+                    unwanted_if(number % 2 == 1)
+                landed += values
+    return landed
+
+
+async def test_deliveries_go_on_at_the_first_unacknowledged_over_gaps_and_restarts(
+    new_system: NewSystem,
+) -> None:
+    """In order, committed records only; and no thread stays behind."""
+    settings = await new_system(lanes=2)
+    landed = await put_in_transactions(settings, 20)
+    async with KafkaLog(settings) as log:
+        records = [record async for batch in log.read(SUBTASKS, 0) for record in batch]
+    assert [record.value for record in records] == landed
+    middle, end = records[len(records) // 2].offset, records[-1].offset + 1
+
+    first = Collector(acknowledge_below=middle)
+    async with at_work(settings, first):
+        assert await first.has(len(landed)) == records
+    last_done = max(record.offset for record in records if record.offset < middle)
+    assert await committed(settings, 0) == last_done + 1
+
+    second = Collector(acknowledge_below=end)
+    async with at_work(settings, second):
+        left = [record for record in records if record.offset >= middle]
+        assert await second.has(len(left)) == left
+    assert await committed(settings, 0) == end
+
+    third = Collector(acknowledge_below=end + 100)
+    async with at_work(settings, third):
+        more = await put_in_transactions(settings, 1)
+        assert [record.value for record in await third.has(1)] == more
