@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from agents.ports import Attempt, Done, GaveUp
 from streams.core.commands import Command, RunSubTask
@@ -54,10 +53,8 @@ class Asleep:
         return Done(result=command.task)
 
 
-class Wrap(Protocol):
-    """Puts something between the lanes and their producer."""
-
-    def __call__(self, producer: Producer) -> Producer: ...
+Wrap = Callable[[Producer], Producer]
+"""Puts something between the lanes and their producer."""
 
 
 @dataclass(eq=False, kw_only=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -11,9 +12,10 @@ from streams.claims import Resolver
 from streams.core.commands import RunSubTask
 from streams.core.events import SubTaskFailed, SubTaskSucceeded
 from streams.core.values import INLINE_BYTES, Inline, Reference
-from streams.log import Headers, Producer
+from streams.log import Headers, Producer, Record
 from streams.memory_log import Faults
-from streams.topics import DEAD_LETTERS, JOB_EVENTS
+from streams.topics import DEAD_LETTERS, JOB_EVENTS, SUBTASKS
+from streams.wire.commands import write_command
 from tests.streams.lanes_in_memory import Asleep, LanesInMemory, sub_task, until
 from tests.streams.virtual_time import run
 
@@ -69,6 +71,93 @@ def test_what_is_delivered_again_while_it_runs_is_joined() -> None:
         await until(lambda: world.committed() == 10)
         assert Counter(work.began).most_common(1)[0][1] == 1
         assert len(world.told()) == 10
+
+    run(story())
+
+
+def test_after_a_rebalance_what_is_done_is_committed_without_waiting_for_what_runs() -> None:
+    """Acknowledgements of the generation before have no effect, and stand in nobody's way."""
+
+    async def story() -> None:
+        world = LanesInMemory()
+        world.worker()
+        await world.put(sub_task("a-20"), sub_task("b-100"), sub_task("c-1"))
+        await asyncio.sleep(5)
+        world.worker()  # it is given the other lane
+        await asyncio.sleep(20)
+        assert world.told() == ["a-20", "c-1"]
+        assert world.committed() == 1
+
+    run(story())
+
+
+def test_what_has_ended_behind_a_slow_one_is_remembered_until_it_is_acknowledged() -> None:
+    """However long that takes: a rebalance delivers it again, and it is paid for."""
+
+    async def story() -> None:
+        work = Asleep()
+        world = LanesInMemory(work=work)
+        world.worker()
+        await world.put(sub_task("a-100"), sub_task("b-1"), sub_task("c-1"))
+        for _ in range(3):
+            await asyncio.sleep(25)
+            other = world.worker()  # it is given the other lane
+            await asyncio.sleep(1)
+            await other.log.close()
+        await until(lambda: world.committed() == 3)
+        assert work.began == ["a-100", "b-1", "c-1"]
+
+    run(story())
+
+
+def test_a_lane_lost_and_given_back_in_the_same_moment_begins_again() -> None:
+    """It joins nothing that is being cancelled."""
+
+    async def story() -> None:
+        work = Asleep()
+        world = LanesInMemory(work=work)
+        lanes = world.worker(concurrency=1).lanes
+        commands = [sub_task(f"t{n}-5") for n in range(4)]
+
+        class Again:
+            def __init__(self, offset: int, acked: list[int]) -> None:
+                self._acked = acked
+                self.record = Record(SUBTASKS, 7, offset, 0, None, write_command(commands[offset]))
+
+            def ack(self) -> None:
+                self._acked.append(self.record.offset)
+
+        async def deliveries(acked: list[int]) -> AsyncIterator[Again]:
+            for offset in range(len(commands)):
+                yield Again(offset, acked)
+            await asyncio.Event().wait()
+
+        acked: list[int] = []
+        lost = asyncio.create_task(lanes.lane(7, deliveries([])))
+        await asyncio.sleep(1)
+        assert lanes.slots.waiting == 2
+        lost.cancel()
+        given = asyncio.create_task(lanes.lane(7, deliveries(acked)))
+        await until(lambda: acked == [0, 1, 2, 3], within_s=30)
+        given.cancel()
+        assert sorted(work.ended.elements()) == [command.task for command in commands]
+
+    run(story())
+
+
+def test_what_waits_begins_when_a_lane_is_gained() -> None:
+    """Not only when another one ends."""
+
+    async def story() -> None:
+        world = LanesInMemory()
+        first, second = world.worker(concurrency=10), world.worker(concurrency=10)
+        await asyncio.sleep(1)
+        await world.put(*(sub_task(f"t{n}-1000") for n in range(20)))
+        await asyncio.sleep(1)
+        assert first.lanes.slots.taken == 5
+        await second.log.close()
+        await asyncio.sleep(1)
+        assert first.lanes.slots.taken == 10
 
     run(story())
 
