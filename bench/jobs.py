@@ -1,6 +1,7 @@
 """Jobs of known shapes, and what they took: at the client, and on the log's own clock."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from bench.stage import Stage
 from streams import Swarm
 from streams.core.commands import Answer
-from streams.core.events import Event, Planned, SubTaskStarted, SubTaskSucceeded
+from streams.core.events import Event, Planned, SubTaskSucceeded
 from streams.core.values import ANSWER, PLAN
 from streams.wire.goal_writing import GoalOptions
 
@@ -76,7 +77,9 @@ async def measure(stage: Stage, swarm: Swarm, goal: str, *, count: int = 1) -> R
     starts, ends = [], []
     for answer in answers:
         events = await events_of(swarm, answer)
-        starts += [event.at for event in events if is_work(event, SubTaskStarted)]
+        starts += [
+            start for event in events if is_work(event, SubTaskSucceeded) and (start := started(event))
+        ]
         ends += [event.at for event in events if is_work(event, SubTaskSucceeded)]
     return Run(wall_s=wall, work_s=(max(ends) - min(starts)) / 1000, cpu_s=cpu, subtasks=len(ends))
 
@@ -91,13 +94,13 @@ def is_work(event: Event, kind: type[Event]) -> bool:
     return isinstance(event, kind) and getattr(event, "task", PLAN) not in (PLAN, ANSWER)
 
 
+def started(event: Event) -> int:
+    """When the sub-task that ended began, by the log's clock less the time it ran."""
+    assert isinstance(event, Planned | SubTaskSucceeded)
+    return event.at - event.ran_ms
+
+
 def steps(events: Sequence[Event]) -> list[float]:
     """Milliseconds from each result to the start of what it unblocked, in a chain."""
-    taken, result = [], None
-    for event in events:
-        if isinstance(event, Planned | SubTaskSucceeded):
-            result = event.at
-        elif isinstance(event, SubTaskStarted) and result is not None:
-            taken.append(float(event.at - result))
-            result = None
-    return taken
+    ends = [event for event in events if isinstance(event, Planned | SubTaskSucceeded)]
+    return [float(started(after) - before.at) for before, after in itertools.pairwise(ends)]

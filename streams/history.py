@@ -61,6 +61,8 @@ class History:
         self.job, effects = absorb(before, event)
         if self.job is before:
             return
+        if isinstance(event, Planned | SubTaskSucceeded | SubTaskFailed):
+            self.started.setdefault(event.task, event.at - event.ran_ms)  # it may have ended at once
         self.first_at = event.at if isinstance(before, New) else self.first_at
         self.last_at = event.at
         for effect in effects:

@@ -140,13 +140,16 @@ class Lanes:
         await attempt.take()
         self._has_begun()
         attempt.begin()
+        began = self._time()
+        telling = self._outcomes.tell_start_later(command)
         try:
-            await self._outcomes.started(command)
             outcome = await self._outcomes.run(command, attempt, self._crew, self._resolver)
         finally:
+            telling.cancel()
             attempt.give_back()
             self._moved = self._time()  # telling its end is work of its own
-        await self._outcomes.tell(command, outcome, key=key, partition=partition)
+        ran_s = self._time() - began
+        await self._outcomes.tell(command, outcome, ran_s=ran_s, key=key, partition=partition)
         try:
             # Nothing is acknowledged whose journal is not written: a crash would make its calls again.
             await attempt.end()

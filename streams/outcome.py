@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
@@ -16,11 +17,14 @@ from streams.core.values import INLINE_BYTES, INLINE_SET_BYTES, Inline, Value
 from streams.delivery import Sender
 from streams.log import LogUnavailable, RecordRefused
 from streams.topics import JOB_EVENTS, partition_of
+from streams.transcript import AttemptEvent
 from streams.wire.envelope import Unwritable
 from streams.wire.events import write_event
 from streams.wire.values import write_value
 
 ATTEMPT_KEY = re.compile(r"([^/]+/[^/]+)/([^/]+)/([0-9]{1,6})")
+
+START_TOLD_AFTER_S = 0.1
 
 Ended = PlanMade | PlanRefused | Done | GaveUp
 
@@ -39,12 +43,28 @@ class Outcomes:
     ) -> None:
         self._sender, self._lanes, self._run, self._chance = sender, lanes, run, chance
         self._secret = secret
+        self._telling: set[asyncio.Task[None]] = set()
         self._running: dict[int, tuple[Command, float]] = {}
         self._time = asyncio.get_running_loop().time
         self._log = structlog.get_logger().bind(part="lanes")
 
-    async def started(self, command: Command) -> None:
-        """Tell that the attempt began; not waited for, since its end says the same."""
+    def tell_start_later(self, command: Command) -> asyncio.TimerHandle:
+        """Tell that the attempt began, unless the timer returned is cancelled in time.
+
+        What ends within :data:`START_TOLD_AFTER_S` tells that it began by its end: a record and a
+        row less for each of the many that do.
+        """
+        later = asyncio.get_running_loop().call_later
+
+        def begin() -> None:
+            telling = asyncio.create_task(self._tell_start(command))
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
+
+        return later(START_TOLD_AFTER_S, begin)
+
+    async def _tell_start(self, command: Command) -> None:
+        """Not waited for, and not repeated: the attempt's end says the same."""
         event = SubTaskStarted(job=command.job, task=command.task, attempt=command.attempt, run=self._run)
         try:
             told = await self._sender.producer.send(
@@ -80,15 +100,20 @@ class Outcomes:
         finally:
             del self._running[id(attempt)]
 
-    async def tell(self, command: Command, ended: Ended, *, key: bytes, partition: int) -> None:
-        """Put the attempt's end on the log; a large result goes before it, by claim check."""
+    async def tell(self, command: Command, ended: Ended, *, ran_s: float, key: bytes, partition: int) -> None:
+        """Put the attempt's end on the log; a large result goes before it, by claim check.
+
+        Args:
+            ran_s: Seconds the attempt ran.
+        """
         try:
-            await self.send(await self._event(command, ended, key=key, partition=partition))
+            event = await self._event(command, ended, key=key, partition=partition)
+            await self.send(replace(event, ran_ms=round(ran_s * 1000)))
         except (RecordRefused, Unwritable) as error:
             kind = "too_large" if isinstance(error, RecordRefused) else "unwritable"
             await self.send(self._failed(command, GaveUp(kind=kind, reason=str(error), final=True)))
 
-    async def _event(self, command: Command, ended: Ended, *, key: bytes, partition: int) -> Event:
+    async def _event(self, command: Command, ended: Ended, *, key: bytes, partition: int) -> AttemptEvent:
         job, task, number = command.job, command.task, command.attempt
         match ended:
             case PlanMade(plan=plan, usage=usage):

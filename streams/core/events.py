@@ -51,6 +51,8 @@ class GoalRejected:
 class SubTaskStarted:
     """A lane began an attempt. One from another run than before resets its clock.
 
+    A lane sends it only for an attempt that goes on for a moment: what ends at once says so itself.
+
     Attributes:
         attempt: Counts from 1.
         run: The worker process's own name for its life, new at every start.
@@ -66,13 +68,18 @@ class SubTaskStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The planner's plan, admitted, as the result of sub-task ``plan``."""
+    """The planner's plan, admitted, as the result of sub-task ``plan``.
+
+    Attributes:
+        ran_ms: Milliseconds the attempt ran, by the lane's clock.
+    """
 
     job: JobId
     task: TaskId
     attempt: int
     plan: Plan
     usage: Usage = NO_USAGE
+    ran_ms: int = 0
     at: int = 0
     offset: int = -1
 
@@ -83,6 +90,7 @@ class SubTaskSucceeded:
 
     Attributes:
         size: Bytes of the result's JSON.
+        ran_ms: Milliseconds the attempt ran, by the lane's clock.
     """
 
     job: JobId
@@ -91,6 +99,7 @@ class SubTaskSucceeded:
     result: Value
     size: int = 0
     usage: Usage = NO_USAGE
+    ran_ms: int = 0
     at: int = 0
     offset: int = -1
 
@@ -104,6 +113,7 @@ class SubTaskFailed:
         reason: What happened, for a person.
         final: No further attempt can help.
         retry_in: Seconds to wait before the next attempt, jitter included, chosen by the lane.
+        ran_ms: Milliseconds the attempt ran, by the lane's clock.
     """
 
     job: JobId
@@ -114,6 +124,7 @@ class SubTaskFailed:
     final: bool = False
     retry_in: float = 0.0
     usage: Usage = NO_USAGE
+    ran_ms: int = 0
     at: int = 0
     offset: int = -1
 

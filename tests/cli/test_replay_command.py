@@ -66,7 +66,7 @@ def test_a_program_gets_steps_calls_and_a_verdict(file: str, recording: Recordin
     """One JSON object a line."""
     lines = printed(anabranch("replay", file, "--json", "--calls"))
     steps = [line for line in lines if line["type"] == "Step"]
-    assert [step["event"]["type"] for step in steps][:2] == ["JobSubmitted", "SubTaskStarted"]
+    assert [step["event"]["type"] for step in steps][:2] == ["JobSubmitted", "Planned"]
     assert len(steps) == len(recording.events)
     assert [order["task"] for step in steps for order in step["orders"]] == ["plan", "t0", "t1", "answer"]
     assert any(line["type"] == "ModelCalled" for line in lines)

@@ -327,3 +327,15 @@ def test_percentiles_are_measurements(count: int, p50: int, p99: int) -> None:
     taken = latency([*range(count, 0, -1), None])
     assert (taken.count, taken.p50, taken.p99) == (count, p50, p99)
     assert taken.mean == (count + 1) / 2
+
+
+def test_what_ended_at_once_counts_the_time_it_says_it_ran() -> None:
+    """No event tells of its start: its end less the time it ran is when it began."""
+    log = Log("acme/at-once")
+    log.submitted(0, SubTask(id="a", goal="", tool="noop"), SubTask(id="b", goal="", tool="noop"))
+    for task, at, ran_ms in (("a", 50, 20), ("b", 60, 0)):
+        event = SubTaskSucceeded(job=log.job, task=task, attempt=1, result=Inline(value=1), ran_ms=ran_ms)
+        log.add(event, at)
+    made = report({log.job: log.events})
+    assert (made.run.count, made.run.mean, made.run.p99) == (2, 10.0, 20)
+    assert (made.queue.count, made.queue.p50, made.queue.p99) == (2, 30, 60)

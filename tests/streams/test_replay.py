@@ -122,11 +122,11 @@ def test_any_call_tells_whether_the_model_was_simulated(plan: object, *, simulat
 def test_steps_show_what_the_fold_made_of_each_event() -> None:
     """A chain of two: the goal asks for a plan, the plan for its first sub-task, that for the next."""
     recording, _ = recorded("chain", Script({"chain": chain(2)}))
-    first, started, planned, *_ = replay(recording).steps
+    first, planned, started, *_ = replay(recording).steps
     assert isinstance(first.event, JobSubmitted)
     assert [type(order.command) for order in first.orders] == [MakePlan]
     assert first.changes == (Change(task="plan", before=None, after=Released(attempt=1, at=first.at)),)
-    assert isinstance(started.event, SubTaskStarted)
+    assert isinstance(started.event, SubTaskStarted)  # the planning ended at once and has none
     assert isinstance(started.changes[0].after, Running)
     assert [order.command.task for order in planned.orders] == ["t0"]
     after = {change.task: type(change.after) for change in planned.changes}
