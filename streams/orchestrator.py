@@ -37,6 +37,10 @@ STAGED_EVENTS = 400
 
 TICK_S = 0.001
 
+GATHER_S = 0.002
+"""After a batch that asked for nothing the next one may gather for so long: in a burst of results that
+wait for others, a batch of twenty costs hardly more than one of a single event."""
+
 LARGE_BYTES = MAX_RECORD_BYTES - 65_536
 """Above this a record and the headers of a dead letter may be too large together."""
 
@@ -132,6 +136,8 @@ class Partition:
         self._claim.seek(self._table.position or 0)
         await self.step(())  # what became ready and was not yet released
         while True:
+            if self._staged_since is not None:
+                await asyncio.sleep(GATHER_S)
             records = await self._claim.batch(self._patience())
             for part in parts(records, self._settings.batch, suspect):
                 if suspect is not None and suspect.condemned and part[0].offset == suspect.offset:

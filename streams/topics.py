@@ -3,15 +3,28 @@
 Nothing here talks to Kafka: ``streams.kafka.admin`` makes these topics and checks them.
 """
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from streams.core.results import JOB_EVENTS, partition_of
 from streams.settings import Settings
 
+__all__ = [
+    "ANSWERS",
+    "DEAD_LETTERS",
+    "GOALS",
+    "JOBS",
+    "JOB_EVENTS",
+    "MAX_RECORD_BYTES",
+    "SUBTASKS",
+    "TRANSCRIPTS",
+    "Topic",
+    "partition_of",
+    "topics",
+]
+
 GOALS = "goals"
-JOB_EVENTS = "job-events"
 SUBTASKS = "subtasks"
 TRANSCRIPTS = "transcripts"
 JOBS = "jobs"
@@ -39,15 +52,6 @@ class Topic:
     name: str
     partitions: int
     config: Mapping[str, str]
-
-
-def partition_of(job: str, partitions: int) -> int:
-    """The partition of a job's records on ``job-events`` and ``jobs``, the same for every writer.
-
-    CRC-32 (as zlib has it) of the UTF-8 bytes: any language has it, and it never changes, which
-    the clients' own default partitioners do not promise.
-    """
-    return zlib.crc32(job.encode()) % partitions
 
 
 def topics(settings: Settings, *, replication: int = 1) -> tuple[Topic, ...]:

@@ -11,7 +11,11 @@ JOB_EVENTS = "job-events"
 
 
 def partition_of(job: JobId, partitions: int) -> int:
-    """The job's partition on every topic that is keyed by job: CRC-32 of the id, in UTF-8."""
+    """The partition of a job's records on every topic that is keyed by job, the same for every writer.
+
+    CRC-32 (as zlib has it) of the UTF-8 bytes: any language has it, and it never changes, which
+    the clients' own default partitioners do not promise.
+    """
     return crc32(job.encode()) % partitions
 
 
