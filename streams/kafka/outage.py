@@ -59,9 +59,12 @@ class Outage(logging.Handler):
             await asyncio.wait([self._asking])
 
     def suspect(self, reason: str) -> None:
-        """Something failed: find out whether the brokers are away."""
+        """Something failed: find out whether the brokers are away; if they are not, tell of it by itself."""
+        self._look(reason, tell=True)
+
+    def _look(self, reason: str, *, tell: bool) -> None:
         if self._asking is None:
-            self._asking = self._loop.create_task(self._ask(reason))
+            self._asking = self._loop.create_task(self._ask(reason, tell=tell))
             self._asking.add_done_callback(self._asked)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -70,7 +73,7 @@ class Outage(logging.Handler):
             self._loop.call_soon_threadsafe(self._take, record)
 
     def _take(self, record: logging.LogRecord) -> None:
-        self.suspect(record.getMessage())
+        self._look(record.getMessage(), tell=False)  # it is told itself
         if self._away:
             self._kept_back += 1
         elif len(self._held) < HELD:
@@ -90,7 +93,7 @@ class Outage(logging.Handler):
         if not task.cancelled() and task.exception() is not None:
             log.error("outage_watch_failed", reason=repr(task.exception()))
 
-    async def _ask(self, reason: str) -> None:
+    async def _ask(self, reason: str, *, tell: bool) -> None:
         began = self._loop.time()
         while not await self._reachable():
             if not self._away:
@@ -100,12 +103,12 @@ class Outage(logging.Handler):
             await asyncio.sleep(EVERY_S)
         if self._away:
             self._away = False
-            reason = ""
+            tell = False
             seconds = round(self._loop.time() - began, 1)
             log.warning(
                 "kafka_back", brokers=self._brokers, away_s=seconds, warnings_kept_back=self._kept_back
             )
-        if reason and self._is_news(reason):
+        if tell and self._is_news(reason):
             log.warning("kafka_trouble", brokers=self._brokers, reason=reason)
         self._show_held()
 
