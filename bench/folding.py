@@ -5,6 +5,7 @@ import time
 from itertools import chain
 
 from bench.figures import Figure, median
+from streams.app import quieten_collector
 from streams.core.events import Event, JobSubmitted, Planned, SubTaskStarted, SubTaskSucceeded
 from streams.core.goal import Goal, Limits, Source
 from streams.core.job import absorb
@@ -71,6 +72,7 @@ async def prefilled(servers: str) -> list[Figure]:
                 )
             await asyncio.gather(*sent)
             total += len(sent)
+        quieten_collector()  # as a worker does
         answered = 0
         async with asyncio.timeout(300), log.follow(ANSWERS, range(settings.lanes), since=0) as answers:
             began = time.perf_counter()

@@ -26,14 +26,15 @@ class Run:
         wall_s: Seconds from the first goal sent to the last answer received.
         work_s: Seconds from the first sub-task's start to the last one's end, by the log's clock;
             planning before and synthesis after are not in it.
-        most_s: Of these, the seconds until nine tenths had ended; after that ever fewer are in flight.
+        steady_s: Of these, the seconds in which the middle eight tenths of the results came: before,
+            calls begin side by side, and after, ever fewer are in flight.
         cpu_s: CPU seconds of the worker.
         subtasks: Sub-tasks that succeeded.
     """
 
     wall_s: float
     work_s: float
-    most_s: float
+    steady_s: float
     cpu_s: float
     subtasks: int
 
@@ -87,7 +88,7 @@ async def measure(stage: Stage, swarm: Swarm, goal: str, *, count: int = 1) -> R
     return Run(
         wall_s=wall,
         work_s=(ends[-1] - min(starts)) / 1000,
-        most_s=(ends[len(ends) * 9 // 10 - 1] - min(starts)) / 1000,
+        steady_s=(ends[len(ends) * 9 // 10 - 1] - ends[len(ends) // 10 - 1]) / 1000,
         cpu_s=cpu,
         subtasks=len(ends),
     )
