@@ -26,6 +26,7 @@ from streams.suspect import Suspect, failed, parts
 from streams.table import Table
 from streams.timers import Timers
 from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, MAX_RECORD_BYTES, SUBTASKS
+from streams.transcript import attempt_key
 from streams.wire.answers import write_answer
 from streams.wire.commands import write_command
 from streams.wire.envelope import Unreadable
@@ -215,7 +216,7 @@ class Partition:
         return effects
 
     def _order(self, command: Command) -> Sending:
-        key = f"{command.job}/{command.task}/{command.attempt}".encode()
+        key = attempt_key(command.job, command.task, command.attempt)
         lane = lane_of(command.job, command.ordinal, command.attempt, self._settings.lanes)
         return SUBTASKS, lane, (key, write_command(command), ())
 

@@ -17,7 +17,7 @@ from streams.core.values import INLINE_BYTES, INLINE_SET_BYTES, Inline, Value
 from streams.delivery import Sender
 from streams.log import LogUnavailable, RecordRefused
 from streams.topics import JOB_EVENTS, partition_of
-from streams.transcript import AttemptEvent
+from streams.transcript import AttemptEvent, attempt_key
 from streams.wire.envelope import Unwritable
 from streams.wire.events import write_event
 from streams.wire.values import write_value
@@ -172,7 +172,7 @@ class Outcomes:
         if not self._running:
             return None
         command, ends = min(self._running.values(), key=lambda item: item[1])
-        return f"{command.job}/{command.task}/{command.attempt}", self._time() - ends
+        return attempt_key(command.job, command.task, command.attempt).decode(), self._time() - ends
 
 
 def unreadable(key: bytes | None, reason: str) -> SubTaskFailed | None:

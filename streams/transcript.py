@@ -9,9 +9,9 @@ how it came to its result. ``run`` names the worker's life that wrote the record
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agents.ports import ModelReply, ToolCall, ToolReply
+from agents.ports import ModelReply, ToolCall
 from streams.core.events import Planned, SubTaskFailed, SubTaskSucceeded
-from streams.core.values import JobId, Json, TaskId, Value
+from streams.core.values import JobId, TaskId, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,11 +185,6 @@ class ValueChunk:
 
 AttemptRecord: TypeAlias = ModelCalled | ModelFailed | ToolStarted | ToolCalled | HandedOver | AttemptEnded
 TranscriptRecord: TypeAlias = AttemptRecord | ValueChunk
-
-
-def tool_reply(called: ToolCalled, output: Json) -> ToolReply:
-    """The reply to give back for a call that was made before, its output resolved."""
-    return ToolReply(output=output, error=called.error, latency_ms=called.latency_ms)
 
 
 def attempt_key(job: JobId, task: TaskId, attempt: int) -> bytes:

@@ -3,14 +3,12 @@
 import structlog
 
 from agents.ports import Attempt, Model, ModelError, ModelReply, ModelRequest
+from streams.core.backoff import backoff
 
 log = structlog.get_logger()
 
 MAX_TRIES = 5
 """Failed tries of one call in one attempt of a sub-task."""
-
-FIRST_BACKOFF_S = 1.0
-MAX_BACKOFF_S = 8.0
 
 MIN_PROVIDER_WAIT_S = 1.0
 """A provider that asks for less is counted like any failure, or a wait of 0 could repeat for ever."""
@@ -51,8 +49,7 @@ class PatientModel:
                     failures += 1
                     if failures >= MAX_TRIES:
                         raise
-                    backoff = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2 ** (failures - 1))
-                    pause = max(asked or 0.0, backoff * attempt.jitter())
+                    pause = max(asked or 0.0, backoff(failures, attempt.jitter()))
                 log.debug("model_call_retried", kind=error.kind, failures=failures, wait_s=round(pause, 3))
                 await self._pause(pause, error, attempt)
 

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models.faults import RETRY
-from agents.models.retry import MAX_BACKOFF_S, MAX_TRIES, PatientModel
+from agents.models.retry import MAX_TRIES, PatientModel
 from agents.ports import ModelError, ModelReply, ModelRequest
+from streams.core.backoff import LONGEST_S
 from tests.agents.memory_attempt import MemoryAttempt
 from tests.agents.scripted_model import ScriptedModel, said
 from tests.streams.virtual_time import run
@@ -88,4 +89,4 @@ def test_backoffs_are_full_jitter(chances: list[float]) -> None:
     with pytest.raises(ModelError):
         ask(ScriptedModel(error("overloaded")), attempt)
     assert attempt.waits == [chance * most for chance, most in zip(chances, (1, 2, 4, 8), strict=True)]
-    assert max(attempt.waits) <= MAX_BACKOFF_S
+    assert max(attempt.waits) <= LONGEST_S
