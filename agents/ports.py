@@ -62,6 +62,9 @@ class ModelRequest:
         max_tokens: Output tokens at most.
         json_object: Ask for a JSON object where the endpoint can.
         model: The model asked for, or None for the configured one.
+        call_id: Names this very call for the endpoint's own log; at most 512
+            characters of ASCII. It goes out as the header ``X-Client-Request-Id``, by which
+            OpenAI's support finds a call. Empty: none.
     """
 
     messages: Sequence[Mapping[str, Json]]
@@ -69,6 +72,7 @@ class ModelRequest:
     max_tokens: int = 800
     json_object: bool = False
     model: str | None = None
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

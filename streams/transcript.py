@@ -8,6 +8,7 @@ how it came to its result. ``run`` names the worker's life that wrote the record
 
 from dataclasses import dataclass
 from typing import TypeAlias
+from urllib.parse import quote, unquote
 
 from agents.ports import ModelReply, ToolCall
 from streams.core.events import Planned, SubTaskFailed, SubTaskSucceeded
@@ -190,3 +191,48 @@ TranscriptRecord: TypeAlias = AttemptRecord | ValueChunk
 def attempt_key(job: JobId, task: TaskId, attempt: int) -> bytes:
     """The key of an attempt's records on ``subtasks`` and ``transcripts``."""
     return f"{job}/{task}/{attempt}".encode()
+
+
+CALL_ID_CHARS = 512
+"""A longer name of a call is left out; OpenAI takes no longer one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallId:
+    """Names one call of a model for the endpoint's log: which attempt made it, and in which life of a worker.
+
+    Attributes:
+        n: Which call of the attempt, from 1; tries that brought no reply do not count.
+        tried: Which try of that call, from 1.
+        run: The worker's life that made it.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    n: int
+    tried: int
+    run: str
+
+    def __str__(self) -> str:
+        """As it goes out; empty where it would be too long."""
+        names = (*self.job.split("/", 1), self.task)
+        text = "/".join([*(quote(name, safe="") for name in names), str(self.attempt), str(self.n)])
+        text = f"{text}/{self.tried}/{self.run}"
+        return text if len(text) <= CALL_ID_CHARS else ""
+
+    @classmethod
+    def read(cls, text: str) -> "CallId | None":
+        """The name that stands in an endpoint's log, None where it is none of ours."""
+        match text.split("/"):
+            case [tenant, own, task, attempt, n, tried, run] if f"{attempt}{n}{tried}".isdecimal():
+                return cls(
+                    job=f"{unquote(tenant)}/{unquote(own)}",
+                    task=unquote(task),
+                    attempt=int(attempt),
+                    n=int(n),
+                    tried=int(tried),
+                    run=run,
+                )
+            case _:
+                return None

@@ -31,6 +31,9 @@ PUBLIC_URL = "https://api.openai.com/v1"
 BYTES_PER_TOKEN = 4
 """For the estimate where a provider does not tell usage: English text on common tokenizers."""
 
+CALL_ID_HEADER = "X-Client-Request-Id"
+"""The header for a caller's own name of a call: https://platform.openai.com/docs/api-reference/debugging-requests."""
+
 MAY_BE_EMPTY = ("length", "content_filter")
 """With these reasons a reply without words is what happened, not a broken reply."""
 
@@ -102,6 +105,8 @@ class ChatClient:
                 asked = httpx2.Request(
                     "POST", self._url, headers=self._headers, content=body, extensions=self._extensions
                 )
+                if request.call_id:
+                    asked.headers[CALL_ID_HEADER] = request.call_id
                 response = await self._http.send(asked)
         except TimeoutError:
             raise self._endpoint.error("timeout", f"no reply from {model} within {timeout_s:.1f} s") from None

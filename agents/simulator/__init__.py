@@ -24,10 +24,10 @@ from agents.simulator.behaviour import (
     parse_latency,
 )
 from agents.simulator.counters import Call, Counters
-from agents.simulator.server import ATTEMPT_HEADER, LABEL_HEADER, Simulator, serve, start
+from agents.simulator.server import CALL_ID_HEADER, LABEL_HEADER, Simulator, serve, start
 
 __all__ = [
-    "ATTEMPT_HEADER",
+    "CALL_ID_HEADER",
     "LABEL_HEADER",
     "MODEL",
     "BadBehaviour",

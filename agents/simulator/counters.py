@@ -19,7 +19,7 @@ class Call:
         at: When it came, seconds since 1970.
         digest: Hash of what the model read; empty where the request could not be read.
         nth: How many times the same request came before.
-        attempt: The header ``x-anabranch-attempt``, else the request's ``user``.
+        call_id: The header ``x-client-request-id``, else the request's ``user``.
         status: The HTTP status as text; ``cut`` for a connection cut by the endpoint, ``left``
             for a client that did not wait for the answer, ``open`` for neither yet.
         failure: The failure that chance chose, or None.
@@ -29,7 +29,7 @@ class Call:
 
     number: int
     at: float
-    attempt: str
+    call_id: str
     digest: str = ""
     nth: int = 0
     role: str = ""
@@ -85,12 +85,12 @@ class Counters:
         self._minute = Window(60.0)
         self._tokens_minute = Window(60.0)
 
-    def came(self, now: float, at: float, attempt: str) -> Call:
+    def came(self, now: float, at: float, call_id: str) -> Call:
         """A call came: *now* on the monotonic clock, *at* in seconds since 1970."""
         self.calls += 1
         self._second.add(now)
         self._minute.add(now)
-        call = Call(number=self.calls, at=at, attempt=attempt)
+        call = Call(number=self.calls, at=at, call_id=call_id)
         if len(self._log) == self.kept:
             self.dropped += 1
         self._log.append(call)

@@ -27,8 +27,8 @@ from agents.simulator.problems import Problem, Rejected
 from agents.simulator.replies import Reply
 
 LABEL_HEADER = "x-anabranch-simulated"
-ATTEMPT_HEADER = "x-anabranch-attempt"
-"""Request header that names the attempt (``job/task/attempt``) a call is made for."""
+CALL_ID_HEADER = "x-client-request-id"
+"""Request header by which the client names a call for the endpoint's log."""
 
 _MOST_BYTES = 64 * 2**20
 _CLOSE_S = 0.1  # calls in flight are cancelled then; they may be hanging on purpose
@@ -119,7 +119,7 @@ class Simulator:
 
     async def _chat(self, request: web.BaseRequest) -> web.StreamResponse:
         came = self._now()
-        call = self.counters.came(came, time.time(), request.headers.get(ATTEMPT_HEADER, ""))
+        call = self.counters.came(came, time.time(), request.headers.get(CALL_ID_HEADER, ""))
         status = "left"  # a handler that is cancelled has lost its client
         try:
             response = await self._admit(request, call, came)
@@ -145,7 +145,7 @@ class Simulator:
         asked = asking.read(body)
         self.counters.read(call, asked.role)
         call.digest = asked.digest
-        call.attempt = call.attempt or asked.user
+        call.call_id = call.call_id or asked.user
         call.nth = self._repetitions.note(asked.digest)
         said = replies.reply(asked)
         over = self._account.admit(came, in_flight=self.counters.in_flight, tokens=asked.tokens + said.tokens)

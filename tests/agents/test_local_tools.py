@@ -11,7 +11,7 @@ from agents.ports import ToolReply
 from agents.tools.local import LocalTools, local_tool
 from agents.tools.shipped import shipped_tools
 from streams.core.values import Json
-from tests.streams.virtual_time import run
+from streams.memory_log.virtual_time import run
 
 
 def sample(

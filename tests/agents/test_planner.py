@@ -10,9 +10,9 @@ from agents.tools.local import LocalTools, local_tool
 from agents.tools.noop import noop
 from streams.core.commands import MakePlan
 from streams.core.values import Inline
+from streams.memory_log.virtual_time import run
 from tests.agents.memory_attempt import MemoryAttempt
 from tests.agents.scripted_model import ONE_CALL, ScriptedModel, said
-from tests.streams.virtual_time import run
 
 GOOD = '[{"id": "a", "goal": "look it up", "dep": []}]'
 CYCLE = '[{"id": "a", "goal": "look it up", "dep": ["a"]}]'

@@ -8,9 +8,9 @@ from agents.models.faults import RETRY
 from agents.models.retry import MAX_TRIES, PatientModel
 from agents.ports import ModelError, ModelReply, ModelRequest
 from streams.core.backoff import LONGEST_S
+from streams.memory_log.virtual_time import run
 from tests.agents.memory_attempt import MemoryAttempt
 from tests.agents.scripted_model import ScriptedModel, said
-from tests.streams.virtual_time import run
 
 REQUEST = ModelRequest(messages=({"role": "user", "content": "u"},))
 

@@ -10,9 +10,9 @@ from agents.ports import Done, GaveUp, ModelError, ModelReply
 from agents.synthesis import ModelSynthesiser
 from streams.core.commands import MakeAnswer, TaskResult
 from streams.core.values import Inline, Json
+from streams.memory_log.virtual_time import run
 from tests.agents.memory_attempt import MemoryAttempt
 from tests.agents.scripted_model import ONE_CALL, ScriptedModel, said
-from tests.streams.virtual_time import run
 
 
 def answer(

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from streams.cli.exits import Exit
+from streams.memory_log.virtual_time import run
 from streams.replay.files import write_lines
 from streams.replay.recording import Recording, record_job
 from streams.wire.answers import read_answer, write_answer
 from tests.cli.conftest import anabranch, printed
 from tests.streams.scripted import Script, flat
 from tests.streams.swarm_in_memory import SwarmInMemory
-from tests.streams.virtual_time import run
 
 GOAL = "\x1b[31mtwo"
 

@@ -14,13 +14,13 @@ from streams.delivery import Sender
 from streams.journal import Journal
 from streams.log import RecordRefused
 from streams.memory_log import NO_FAULTS, Faults, MemoryCluster
+from streams.memory_log.virtual_time import run
 from streams.slots import Slots
 from streams.topics import TRANSCRIPTS
 from streams.transcript import ModelCalled, ModelFailed, ToolCalled, ToolStarted, ValueChunk
 from streams.wire.envelope import Unwritable
 from streams.wire.transcripts import read_transcript, request_hash
 from tests.streams.lanes_in_memory import sub_task
-from tests.streams.virtual_time import run
 
 LOOK = ToolCall(id="c1", name="look", arguments='{"at": 1}')
 

@@ -16,8 +16,8 @@ from streams.core.values import Inline, Json, Reference
 from streams.delivery import Sender
 from streams.log import LogUnavailable, Record
 from streams.memory_log import Faults, MemoryCluster, MemoryLog
+from streams.memory_log.virtual_time import run
 from streams.wire.events import write_event
-from tests.streams.virtual_time import run
 
 TOPICS = {"transcripts": 2, "job-events": 2}
 Story = Callable[[MemoryCluster, MemoryLog], Coroutine[Any, Any, None]]

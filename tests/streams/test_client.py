@@ -15,13 +15,13 @@ from streams.core.goal import Header
 from streams.core.values import INLINE_BYTES, Inline
 from streams.log import NoSuchTopic
 from streams.memory_log import MemoryCluster
+from streams.memory_log.virtual_time import run
 from streams.topics import ANSWERS, GOALS, partition_of
 from streams.wire.answers import write_answer
 from streams.wire.goal_fields import BadFields, GoalFields
 from streams.wire.goal_writing import BudgetOptions, GoalOptions, JoinOptions, LimitOptions
 from tests.streams.scripted import Script
 from tests.streams.swarm_in_memory import SwarmInMemory
-from tests.streams.virtual_time import run
 
 
 def swarm_of(system: SwarmInMemory) -> Swarm:

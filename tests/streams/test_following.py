@@ -11,9 +11,9 @@ from streams.client import Swarm
 from streams.kafka.log import KafkaLog
 from streams.log import Log, NoSuchTopic, Record
 from streams.memory_log import MemoryCluster
+from streams.memory_log.virtual_time import run
 from streams.topics import ANSWERS, JOB_EVENTS
 from tests.conftest import NewSystem
-from tests.streams.virtual_time import run
 
 LANES = 3
 SOON_S = 30.0

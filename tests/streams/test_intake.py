@@ -22,8 +22,8 @@ from streams.intake import Intake
 from streams.log import Headers, Record, RecordRefused
 from streams.memory_log import NO_FAULTS, Faults, MemoryCluster, MemoryLog
 from streams.memory_log.connection import Limits
+from streams.memory_log.virtual_time import run
 from streams.wire.events import read_event
-from tests.streams.virtual_time import run
 
 LANES = 4
 TOPICS = ("goals", "job-events", "transcripts", "dead-letters")

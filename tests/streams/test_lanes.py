@@ -14,10 +14,10 @@ from streams.core.events import SubTaskFailed, SubTaskSucceeded
 from streams.core.values import INLINE_BYTES, Inline, Reference
 from streams.log import Headers, Producer, Record
 from streams.memory_log import Faults
+from streams.memory_log.virtual_time import run
 from streams.topics import DEAD_LETTERS, JOB_EVENTS, SUBTASKS
 from streams.wire.commands import write_command
 from tests.streams.lanes_in_memory import Asleep, LanesInMemory, sub_task, until
-from tests.streams.virtual_time import run
 
 
 def test_what_is_behind_a_slow_one_runs_and_is_acknowledged_after_it() -> None:

@@ -15,10 +15,9 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from streams.kafka.log import KafkaLog
 from streams.log import Claim, Log
-from streams.memory_log import Limits, MemoryCluster, MemoryLog
+from streams.memory_log import Limits, MemoryCluster, MemoryLog, virtual_time
 from streams.settings import Settings
 from streams.topics import MAX_RECORD_BYTES
-from tests.streams import virtual_time
 from tests.streams.log_contract import BATCH, EVENTS, PARTITIONS, ROWS, SCENARIOS, Elsewhere, Scenario
 
 both = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)

@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.log import Claim, Delivery, Fenced, LogUnavailable
-from streams.memory_log import Faults, Limits, MemoryCluster, MemoryLog
+from streams.memory_log import Faults, Limits, MemoryCluster, MemoryLog, virtual_time
 from streams.memory_log.partition import Partition
 from streams.memory_log.transactions import Coordinator
 from streams.memory_log.wire import Busy
-from tests.streams import virtual_time
 
 IN, OUT, ROWS = "in", "out", "rows"
 TOPICS = {IN: 2, OUT: 2, ROWS: 2}

@@ -14,6 +14,7 @@ from streams.core.goal import Goal, Source
 from streams.core.values import PLAN, Inline
 from streams.log import Claim, Record
 from streams.memory_log import Faults, Limits, MemoryCluster, MemoryLog
+from streams.memory_log.virtual_time import run
 from streams.orchestrator import GapInLog, Orchestrator
 from streams.settings import Settings
 from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, SUBTASKS
@@ -23,7 +24,6 @@ from streams.wire.events import write_event
 from streams.wire.rows import POSITION_KEY, PositionRow, read_row
 from tests.streams.scripted import Script, chain, flat
 from tests.streams.swarm_in_memory import SwarmInMemory
-from tests.streams.virtual_time import run
 
 TOPICS = (JOB_EVENTS, JOBS, SUBTASKS, ANSWERS, DEAD_LETTERS)
 STAGE_S = 10.0

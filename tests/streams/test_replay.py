@@ -14,6 +14,7 @@ from streams.core.events import JobSubmitted, SubTaskStarted
 from streams.core.states import Released, Running, Waiting
 from streams.core.values import INLINE_SET_BYTES, NO_USAGE
 from streams.log import Record
+from streams.memory_log.virtual_time import run
 from streams.replay.calls import calls
 from streams.replay.files import NotAnExport, read_lines, write_lines
 from streams.replay.folding import Change, Replay, replay
@@ -27,7 +28,6 @@ from streams.wire.commands import read_command
 from streams.wire.events import read_event
 from tests.streams.scripted import Script, chain, echo
 from tests.streams.swarm_in_memory import SwarmInMemory
-from tests.streams.virtual_time import run
 
 THREE = [{"id": "a", "goal": "x"}, {"id": "b", "goal": "x"}, {"id": "c", "goal": "x", "dep": ["a", "b"]}]
 

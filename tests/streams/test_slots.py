@@ -7,8 +7,8 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streams.memory_log.virtual_time import run
 from streams.slots import Slots
-from tests.streams.virtual_time import run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

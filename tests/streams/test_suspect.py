@@ -21,13 +21,13 @@ from streams.core.plan import SubTask
 from streams.core.values import PLAN, Inline
 from streams.log import Record
 from streams.memory_log import Limits, MemoryCluster
+from streams.memory_log.virtual_time import run
 from streams.orchestrator import Orchestrator
 from streams.settings import Settings
 from streams.suspect import Suspect, parts
 from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, SUBTASKS
 from streams.wire.answers import read_answer
 from streams.wire.events import write_event
-from tests.streams.virtual_time import run
 
 RECORD_BYTES = 20_000
 

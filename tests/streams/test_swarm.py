@@ -12,12 +12,12 @@ from streams.core.commands import Answer, RunSubTask
 from streams.core.plan import SubTask
 from streams.core.values import Inline, Reference
 from streams.memory_log import Faults
+from streams.memory_log.virtual_time import run
 from streams.settings import Settings
 from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, SUBTASKS
 from streams.wire.rows import POSITION_KEY, read_row
 from tests.streams.scripted import Script, chain, echo, flat
 from tests.streams.swarm_in_memory import SwarmInMemory
-from tests.streams.virtual_time import run
 
 
 def value_of(answer: Answer) -> object:

@@ -12,11 +12,11 @@ from streams.core.states import Finished, Job, New, Open
 from streams.core.values import JobId
 from streams.log import Record
 from streams.memory_log import MemoryCluster
+from streams.memory_log.virtual_time import run
 from streams.table import Table, apply, build
 from streams.topics import JOBS
 from streams.wire.rows import POSITION_KEY, PositionRow, Row, write_row
 from tests.core.histories import Choices, a_history, choices
-from tests.streams.virtual_time import run
 
 JOBS_OF_A_PARTITION = ("acme/a", "acme/a.b", "other/a")
 """Names of which one begins with another, or is another tenant's."""

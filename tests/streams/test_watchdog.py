@@ -9,10 +9,10 @@ from agents.ports import Attempt, Done, GaveUp
 from streams.core.commands import RunSubTask
 from streams.lanes import LaneStalled
 from streams.log import Headers, Producer
+from streams.memory_log.virtual_time import run
 from streams.topics import JOB_EVENTS
 from tests.streams.lanes_in_memory import LanesInMemory, Worker, sub_task, until
 from tests.streams.scripted import Work
-from tests.streams.virtual_time import run
 
 STALL_S = 60.0
 

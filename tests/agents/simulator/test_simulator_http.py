@@ -280,7 +280,7 @@ async def test_counters_and_calls_are_served(endpoint: Endpoint, request_of: Req
     simulator = await endpoint(Behaviour(calls_kept=2))
     await _post(simulator, request_of("planner", {"goal": "g"}))
     await _post(simulator, request_of("sub-agent", {"goal": "g"}, user="t/1/a/1"))
-    headers = {"x-anabranch-attempt": "t/1/b/1"}
+    headers = {"x-client-request-id": "t/1/b/1"}
     await _post(simulator, request_of("sub-agent", {"goal": "g"}, user="ignored"), **headers)
     counters = await _get(simulator, "/counters")
     assert counters["calls"] == 3
@@ -291,7 +291,7 @@ async def test_counters_and_calls_are_served(endpoint: Endpoint, request_of: Req
     assert counters["per_minute_max"] == 3
     assert counters["tokens_per_minute_max"] == counters["tokens_in"] + counters["tokens_out"]
     log = await _get(simulator, "/calls")
-    assert [call["attempt"] for call in log["calls"]] == ["t/1/a/1", "t/1/b/1"]
+    assert [call["call_id"] for call in log["calls"]] == ["t/1/a/1", "t/1/b/1"]
     assert [call["nth"] for call in log["calls"]] == [0, 1]
     assert log["calls"][0]["digest"] == log["calls"][1]["digest"]
     assert log["dropped"] == 1

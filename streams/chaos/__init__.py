@@ -1,0 +1,1 @@
+"""The attacker: breaks everything around running workers, and verifies that the promise held."""
