@@ -3,13 +3,14 @@
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from streams.broker import lockfile
 from streams.broker.install import install
-from streams.broker.node import Node, lock_file, start_node
+from streams.broker.node import AS_IT_IS, Node, lock_file, start_node
 
 HOME: Final = Path(".anabranch")
 """Where everything lives unless told otherwise, in the working directory."""
@@ -53,7 +54,13 @@ class Broker:
             shutil.rmtree(self.node.data, ignore_errors=True)
 
 
-async def start(directory: Path = HOME, *, data: Path | None = None, port: int = 0) -> Broker:
+async def start(
+    directory: Path = HOME,
+    *,
+    data: Path | None = None,
+    port: int = 0,
+    properties: Mapping[str, str] = AS_IT_IS,
+) -> Broker:
     """Start a broker that dies with this process, however that ends (on Linux; see ``start_node``).
 
     Call it on a thread that lives as long as the broker is to live, such as the main thread.
@@ -63,16 +70,17 @@ async def start(directory: Path = HOME, *, data: Path | None = None, port: int =
         data: Where its data live and stay; the same directory and port again, after a stop or a
             crash, is the same broker again. None: somewhere under *directory*, until it is stopped.
         port: Where it listens on 127.0.0.1; 0 takes a free port.
+        properties: Kafka's own, beside those that every broker here has, or in their place.
 
     Raises:
         BrokerFailed: with what to do.
     """
     kafka = await install(directory)
     if data is not None:
-        return Broker(node=await start_node(kafka, data, port=port), kept=True)
+        return Broker(node=await start_node(kafka, data, port=port, properties=properties), kept=True)
     place = await asyncio.to_thread(_room, directory / "brokers")
     try:
-        return Broker(node=await start_node(kafka, place, port=port), kept=False)
+        return Broker(node=await start_node(kafka, place, port=port, properties=properties), kept=False)
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise

@@ -7,9 +7,11 @@ import secrets
 import signal
 import socket
 import subprocess
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from streams.broker import lockfile
@@ -63,6 +65,9 @@ num.io.threads=4
 log.cleaner.dedupe.buffer.size=16777216
 """
 
+AS_IT_IS: Final[Mapping[str, str]] = MappingProxyType({})
+"""No properties beside those that every node here has."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
@@ -109,7 +114,13 @@ def state_file(data: Path) -> Path:
 
 
 async def start_node(
-    kafka: Kafka, data: Path, *, port: int = 0, attached: bool = True, record: Path | None = None
+    kafka: Kafka,
+    data: Path,
+    *,
+    port: int = 0,
+    attached: bool = True,
+    record: Path | None = None,
+    properties: Mapping[str, str] = AS_IT_IS,
 ) -> Node:
     """Start Kafka on *data*, new or as an earlier one left it, and wait until clients can work.
 
@@ -118,6 +129,7 @@ async def start_node(
         attached: The process dies with the thread that started it, however that ends (on Linux;
             elsewhere only when it is stopped). Else it lives on.
         record: Where the process writes the JVM's start-up cache when it ends.
+        properties: Kafka's own, beside those that every node here has, or in their place.
 
     Raises:
         BrokerFailed: it did not start; the message holds the end of its log.
@@ -126,8 +138,8 @@ async def start_node(
     log = data / "broker.log"
     lock = _lock(data)
     try:
-        port = _free(port)
-        config = _write(data, port)
+        port = free_port(port)
+        config = _write(data, port, properties)
         async with asyncio.timeout(START_TIMEOUT_S):
             if not _is_formatted(data):
                 arguments = ["format", "--ignore-formatted", "-t", _CLUSTER_ID, "-c", str(config)]
@@ -158,13 +170,15 @@ def _lock(data: Path) -> int:
     return lock
 
 
-def _write(data: Path, port: int) -> Path:
+def _write(data: Path, port: int, properties: Mapping[str, str]) -> Path:
     """The configuration file."""
     (data / "tmp").mkdir(exist_ok=True)
     (data / "broker.log").write_bytes(b"")
-    controller = _free(0, but=port)
+    controller = free_port(but={port})
     config = data / "server.properties"
     text = _CONFIG.format(host=HOST, port=port, controller=controller, logs=data / "logs")
+    # Of a property that stands there twice Kafka takes the last.
+    text += "".join(f"{name}={value}\n" for name, value in properties.items())
     config.write_text(text, encoding="utf-8")
     return config
 
@@ -181,15 +195,19 @@ def _known(data: Path) -> str:
     return f"process {state['pid']}, {HOST}:{state['port']}"
 
 
-def _free(port: int, *, but: int = 0) -> int:
-    """*port* if it is free, or with 0 any free one except *but*."""
+def free_port(port: int = 0, *, but: Container[int] = ()) -> int:
+    """*port* if it is free, or with 0 any free one except those of *but*.
+
+    Raises:
+        BrokerFailed: it is in use, or none is free.
+    """
     if port:
         if not _is_free(port):
             raise BrokerFailed(f"Port {port} is in use: stop what listens there, or choose another.")
         return port
     for _ in range(100):
         candidate = secrets.choice(_PORTS)
-        if candidate != but and _is_free(candidate):
+        if candidate not in but and _is_free(candidate):
             return candidate
     raise BrokerFailed(f"No free port found between {_PORTS.start} and {_PORTS.stop}: name one.")
 
