@@ -1,5 +1,6 @@
 """Settings from flags, the environment and defaults, in this order. Nothing else reads the environment."""
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import fields
@@ -14,13 +15,18 @@ VARIABLES: Final = {
     "lanes": "ANABRANCH_LANES",
     "concurrency": "ANABRANCH_CONCURRENCY",
     "worker_name": "ANABRANCH_WORKER_NAME",
+    "window": "ANABRANCH_WINDOW",
+    "session_timeout_s": "ANABRANCH_SESSION_TIMEOUT_S",
+    "heartbeat_s": "ANABRANCH_HEARTBEAT_S",
+    "drain_s": "ANABRANCH_DRAIN_S",
+    "stall_s": "ANABRANCH_STALL_S",
     "model": "ANABRANCH_MODEL",
     "base_url": "OPENAI_BASE_URL",
     "api_key": "OPENAI_API_KEY",
 }
 """The environment variable of each setting that has one."""
 
-_NUMBERS: Final = {field.name for field in fields(Settings) if field.type in {int, float}}
+_NUMBERS: Final = {field.name: field.type for field in fields(Settings) if field.type in {int, float}}
 
 
 def settings(environment: Mapping[str, str] | None = None, **flags: Any) -> Settings:
@@ -33,8 +39,12 @@ def settings(environment: Mapping[str, str] | None = None, **flags: Any) -> Sett
     given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
     for name, variable in VARIABLES.items():
         if name not in given and (text := environment.get(variable, "").strip(_BLANKS.get(name, " \t\r\n"))):
-            given[name] = _number(variable, text) if name in _NUMBERS else text
-    for name in ("lanes", "concurrency"):
+            match _NUMBERS.get(name):
+                case None:
+                    given[name] = text
+                case kind:
+                    given[name] = _seconds(variable, text) if kind is float else _number(variable, text)
+    for name in ("lanes", "concurrency", "window"):
         if given.get(name, 1) < 1:
             raise Stop(f"{name} is {given[name]}; it must be 1 or more", Exit.USAGE)
     return Settings(**given)
@@ -48,3 +58,13 @@ def _number(variable: str, text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise Stop(f"{variable} is {text!r}, which is no whole number", Exit.USAGE)
     return int(text)
+
+
+def _seconds(variable: str, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise Stop(f"{variable} is {text!r}, which is no number of seconds above 0", Exit.USAGE)
+    return seconds

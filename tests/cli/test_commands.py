@@ -85,6 +85,15 @@ def test_a_number_that_is_none_is_a_usage_error(value: str) -> None:
     assert caught.value.code is Exit.USAGE
 
 
+@pytest.mark.parametrize("value", ["soon", "-1", "0", "nan", "inf"])
+def test_seconds_that_are_none_are_a_usage_error(value: str) -> None:
+    """Half a second is a number of them; nothing, or no end, is none."""
+    assert settings({"ANABRANCH_HEARTBEAT_S": "0.5"}) == Settings(heartbeat_s=0.5)
+    with pytest.raises(Stop, match="ANABRANCH_HEARTBEAT_S") as caught:
+        settings({"ANABRANCH_HEARTBEAT_S": value})
+    assert caught.value.code is Exit.USAGE
+
+
 def test_errors_have_exit_codes() -> None:
     """Of classes that know nothing of the command line; anything else is a bug, and shows as one."""
     cases = {
