@@ -6,7 +6,7 @@ without their prefix. All readers see committed transactions only.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -138,6 +138,13 @@ class Reader(Protocol):
 class Log(Reader, Protocol):
     """One connection to the log, for one process."""
 
+    async def ends(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]:
+        """By partition the offset after the last record that a reader sees now.
+
+        Raises:
+            LogUnavailable: the log does not say in time.
+        """
+
     @property
     def producer(self) -> Producer:
         """The process's plain producer."""
@@ -174,15 +181,31 @@ class Log(Reader, Protocol):
         """
 
 
+class Member(Protocol):
+    """Told how this process's place in its group changes, for whoever must not work on what is another's."""
+
+    async def let_go(self) -> None:
+        """A rebalance begins; every partition may be another process's once this returns.
+
+        It must return within some seconds, or the group goes on without this process.
+        """
+
+    def take(self, partitions: Sequence[int]) -> None:
+        """The rebalance is over: these partitions are ours, some perhaps as before, and no others."""
+
+    def heard(self, at: float) -> None:
+        """The group took us for a member when we asked at *at*, in seconds on the monotonic clock."""
+
+
 class Agents(Protocol):
     """Stream agents on the log: Faust's on Kafka, their model in memory."""
 
-    async def deliveries(self, topic: str, group: str, agent: Agent) -> None:
+    async def deliveries(self, topic: str, group: str, agent: Agent, member: Member | None = None) -> None:
         """Run *agent* for every partition of *topic* that this process is given, until cancelled.
 
         Deliveries begin at the group's committed offset, which follows the acknowledged ones a
         little later. After a rebalance everything not committed is delivered again, to whoever has
         the partition by then: the agent of a partition that stays goes on and gets it while it may
         still be at work on it. The agent of a partition that moved is cancelled. An agent must
-        never raise.
+        never raise. *member* is told of rebalances, before and after, and of every heartbeat.
         """

@@ -49,6 +49,28 @@ async def partitions(settings: Settings, topic: str) -> int:
     return len(found)
 
 
+async def ends(settings: Settings, topic: str, numbers: Sequence[int]) -> dict[int, int]:
+    """By partition the offset after the last committed record.
+
+    Raises:
+        LogUnavailable: the brokers do not say in time.
+    """
+    places = [TopicPartition(settings.prefix + topic, number) for number in numbers]
+    what = f"asking {settings.brokers} where {settings.prefix}{topic} ends"
+    consumer = make_consumer(settings)
+    try:
+        async with asyncio.timeout(BEGIN_S):
+            await consumer.start()
+            found = await consumer.end_offsets(places)
+    except TimeoutError as error:
+        raise LogUnavailable(f"{what}: no answer in {BEGIN_S:g} s") from error
+    except KafkaError as error:
+        raise in_our_words(error, what) from error
+    finally:
+        await consumer.stop()
+    return {place.partition: offset for place, offset in found.items()}
+
+
 @asynccontextmanager
 async def follow(
     settings: Settings, topic: str, numbers: Sequence[int], since: int | None

@@ -1,7 +1,7 @@
 """The log on Kafka, through aiokafka."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Self
 
@@ -93,6 +93,10 @@ class KafkaLog:
     ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Record]]]:
         """Committed records of these partitions as they come."""
         return following.follow(self._settings, topic, partitions, since)
+
+    async def ends(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]:
+        """By partition the offset after the last committed record."""
+        return await following.ends(self._settings, topic, partitions)
 
     async def partitions(self, topic: str) -> int:
         """How many partitions *topic* has."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import structlog
 
-from streams.log import Agent, LogUnavailable, Record
-from streams.memory_log.group import Group, Member
+from streams.log import Agent, LogUnavailable, Member, Record
+from streams.memory_log.group import Group
+from streams.memory_log.group import Member as InGroup
 from streams.memory_log.reach import Reach
 
 END_S = 30.0
@@ -91,26 +92,36 @@ class Streams:
     on: they are handed everything uncommitted again. An agent that ends or raises ends it all.
     """
 
-    def __init__(self, reach: Reach, topic: str, agent: Agent) -> None:
+    def __init__(self, reach: Reach, topic: str, agent: Agent, told: Member | None = None) -> None:
         self._reach = reach
         self._topic = topic
         self._agent = agent
+        self.told = told
         self._group: Group | None = None
-        self._member: Member | None = None
+        self._member: InGroup | None = None
         self._running: dict[int, tuple[Stream, asyncio.Task[None]]] = {}
         self._leaving: dict[asyncio.Task[None], None] = {}
         self._committing: asyncio.TimerHandle | None = None
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ending = False
 
-    def joined(self, group: Group, member: Member) -> None:
+    def joined(self, group: Group, member: InGroup) -> None:
         """*member* stands for us in *group* from now on."""
         self._group, self._member = group, member
 
     def take(self, generation: int, partitions: Sequence[int]) -> None:
         """Begin with these partitions; the agents of others are cancelled."""
-        if self._reach.process.dead or self.ending or self._group is None:
+        if not self._reach.process.dead:
+            # As a step of the process, not of the broker that calls.
+            now = asyncio.get_running_loop().time()
+            self._reach.process.start(self._take(generation, partitions, now))
+
+    async def _take(self, generation: int, partitions: Sequence[int], at: float) -> None:
+        if self.ending or self._group is None:
             return
+        if self.told is not None:
+            self.told.heard(at)
+            self.told.take(partitions)
         for partition in [each for each in self._running if each not in partitions]:
             self._cancel(partition)
         for partition in partitions:
@@ -121,8 +132,15 @@ class Streams:
                 self._running[partition] = (stream, task)
             self._running[partition][0].begin(generation, self._group.committed.get(partition, 0))
 
+    def heard(self, at: float) -> None:
+        """A heartbeat that went out at *at* was answered."""
+        if self.told is not None:
+            self.told.heard(at)
+
     async def let_go(self) -> None:
         """Commit what is acknowledged and deliver nothing more until the next generation."""
+        if self.told is not None:
+            await self._reach.process.start(self.told.let_go())
         await self._commit()
         for stream, _ in self._running.values():
             stream.halt()

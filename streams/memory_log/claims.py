@@ -88,6 +88,9 @@ class Ownership:
             for partition in partitions:
                 self._tasks[partition] = self._reach.process.start(self._keep(partition))
 
+    def heard(self, at: float) -> None:
+        """An owner needs no heartbeat: another one's fences it."""
+
     async def let_go(self) -> None:
         """Cancel every owner and wait for its end."""
         tasks, self._tasks = list(self._tasks.values()), {}

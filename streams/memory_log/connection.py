@@ -1,12 +1,12 @@
 """One process's connection to the log in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from streams.log import Agent, NoSuchTopic, Owner, Record, Transactions
+from streams.log import Agent, Member, NoSuchTopic, Owner, Record, Transactions
 from streams.memory_log.agents import Streams
 from streams.memory_log.claims import Ownership
 from streams.memory_log.following import follow
@@ -110,6 +110,13 @@ class MemoryLog:
         """Records of these partitions as they come."""
         return follow(self._reach, [self._cluster.partition(topic, each) for each in partitions], since)
 
+    async def ends(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]:
+        """By partition the offset after the last record that a reader sees now."""
+        sources = {number: self._cluster.partition(topic, number) for number in partitions}
+        return await self._reach.call(
+            "read", f"ask for {topic}", lambda: {number: source.stable for number, source in sources.items()}
+        )
+
     async def partitions(self, topic: str) -> int:
         """How many partitions *topic* has."""
         count = await self._reach.call("read", f"ask for {topic}", lambda: self._cluster.width(topic))
@@ -122,9 +129,9 @@ class MemoryLog:
         ownership = Ownership(self._reach, topic, owner)
         await self._member(topic, group, ownership, sticky=True)
 
-    async def deliveries(self, topic: str, group: str, agent: Agent) -> None:
+    async def deliveries(self, topic: str, group: str, agent: Agent, member: Member | None = None) -> None:
         """Run *agent* for every partition that this process is given, until cancelled."""
-        streams = Streams(self._reach, topic, agent)
+        streams = Streams(self._reach, topic, agent, member)
         await self._member(topic, group, streams, sticky=False)
 
     async def _member(self, topic: str, group: str, work: Ownership | Streams, *, sticky: bool) -> None:
@@ -134,6 +141,7 @@ class MemoryLog:
             self.name,
             work,
             static=self._static,
+            beats=isinstance(work, Streams) and work.told is not None,
         )
         self._memberships.append(membership)
         try:

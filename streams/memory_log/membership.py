@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from streams.log import LogUnavailable
@@ -21,6 +22,9 @@ class Work(Protocol):
     async def let_go(self) -> None:
         """Give up every partition, since a rebalance begins."""
 
+    def heard(self, at: float) -> None:
+        """A heartbeat that went out at *at* was answered."""
+
     async def end(self) -> None:
         """Give up everything for good."""
 
@@ -28,12 +32,15 @@ class Work(Protocol):
 class Membership:
     """Joins, works, and joins again after the group went on without this process."""
 
-    def __init__(self, reach: Reach, group: Group, name: str, work: Work, *, static: bool) -> None:
+    def __init__(
+        self, reach: Reach, group: Group, name: str, work: Work, *, static: bool, beats: bool
+    ) -> None:
         self._reach = reach
         self._group = group
         self._name = name
         self._work = work
         self._static = static
+        self._beats = beats
         self._member: Member | None = None
         self._joins = 0
         self._expiry: asyncio.TimerHandle | None = None
@@ -42,12 +49,15 @@ class Membership:
     async def run(self) -> None:
         """Be a member until cancelled."""
         self._task = asyncio.current_task()
+        beating = asyncio.create_task(self._beat()) if self._beats else None
         try:
             while True:
                 member = await self._join()
                 await member.removed.wait()
                 await self._work.let_go()
         finally:
+            if beating is not None:
+                beating.cancel()
             if not self._reach.process.dead:
                 await self._work.end()
                 if self._member is not None and not self._static:
@@ -55,6 +65,19 @@ class Membership:
                     self._reach.call("group", f"leave of {member.id}", lambda: self._group.leave(member))
                 elif self._member is not None:
                     self.silent()
+
+    async def _beat(self) -> None:
+        """Ask now and then whether the group still counts us in."""
+        time = asyncio.get_running_loop().time
+        while True:
+            await asyncio.sleep(self._reach.cluster.limits.heartbeat_s)
+            began = time()
+            with suppress(LogUnavailable):
+                if await self._reach.call("heartbeat", "heartbeat", self._counts):
+                    self._work.heard(began)
+
+    def _counts(self) -> bool:
+        return self._member is not None and self._group.has(self._member)
 
     async def end(self) -> None:
         """Leave, and be done when that is done."""
