@@ -12,10 +12,14 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, TypeAlias
 
 CONNECT_S: Final = 5.0
 """Seconds that the node may take to accept a connection."""
+
+Moment: TypeAlias = Literal["before", "after"]
+"""``before``: a request has not reached the node, and where the connection is cut it never will.
+``after``: the node has carried it out and answered, and the answer has not passed."""
 
 _CHUNK_BYTES: Final = 65_536
 
@@ -39,8 +43,7 @@ class Trap:
 
     Attributes:
         api: Which kind of request.
-        moment: ``before``: it has not reached the node, and where the connection is cut it never
-            will. ``after``: the node has carried it out and answered, and the answer has not passed.
+        moment: When.
         hold_s: Seconds to hold up the connection, with all that comes behind; None cuts it.
         skip: So many requests of this kind pass first.
         times: So many are trapped, one after another.
@@ -49,7 +52,7 @@ class Trap:
     """
 
     api: Api
-    moment: Literal["before", "after"]
+    moment: Moment
     hold_s: float | None = None
     skip: int = 0
     times: int = 1
