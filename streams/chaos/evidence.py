@@ -19,10 +19,13 @@ class Expected:
     Attributes:
         outcome: The answer's outcome.
         answer: Its JSON, None where there is none.
+        exact: The answer's words follow from the goal alone. Without it, as where an attempt's time
+            runs out, only the outcome is compared.
     """
 
     outcome: str
     answer: Json
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +35,9 @@ class Call:
     Attributes:
         call_id: The text of a :class:`streams.transcript.CallId`.
         began, ended: When it came, and when its reply was whole or it was cut; None: it never was.
-        status: ``200``, another HTTP status, or the endpoint's word for one that was cut.
+        status: ``200`` where a whole and sound reply was sent, so that a failure that chance chose (half
+            a JSON, say) stands under its own name; another HTTP status; ``left`` where the client
+            did not wait for the reply; ``cut`` where the endpoint cut the connection.
     """
 
     call_id: str
@@ -49,6 +54,7 @@ class Life:
         run: The name it gives itself, as it stands in its records and calls.
         began, ended: From its start to its end; None: it still lives.
         how: ``killed`` (at once), ``stopped`` (it was told to, and drained), ``crashed`` (by itself).
+        told: When it was told to stop; None: not, or it is not known.
         pauses: Spans in which it took no step, as after SIGSTOP.
     """
 
@@ -56,6 +62,7 @@ class Life:
     began: int
     ended: int | None = None
     how: str = ""
+    told: int | None = None
     pauses: tuple[tuple[int, int], ...] = ()
 
 
@@ -93,6 +100,9 @@ class Evidence:
         open_transactions: What transactions are still open, for a person.
         lag: Records behind, by group, topic and partition, where it is not 0.
         fresh_answered: A goal submitted after all faults were over was answered.
+        outages: Spans in which no broker took records. What could not be journaled then may be called
+            again, as after a kill.
+        clocks_apart: Workers' clocks were set apart: the times that producers wrote mean nothing.
     """
 
     lanes: int
@@ -106,6 +116,8 @@ class Evidence:
     open_transactions: Sequence[str] = ()
     lag: Mapping[str, int] = field(default_factory=dict)
     fresh_answered: bool = True
+    outages: Sequence[tuple[int, int]] = ()
+    clocks_apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +125,9 @@ class Finding:
     """One way in which the promise was broken.
 
     Attributes:
-        kind: ``lost``, ``duplicated``, ``wrong``, ``unaccounted``, ``too_early``, ``cap``,
-            ``called_again``, ``rows_differ``, ``committed_early``, ``open_transaction``, ``lag``,
-            ``not_recovered`` or ``unseen``.
+        kind: ``lost``, ``duplicated``, ``wrong``, ``unaccounted``, ``too_early``, ``command`` (one that its
+            log does not ask for, or given twice), ``cap``, ``called_again``, ``rows_differ``,
+            ``committed_early``, ``open_transaction``, ``lag``, ``not_recovered`` or ``unseen``.
         where: Job, task, topic, partition, offset: as much as is known.
         what: What was found and what should have been, for a person.
     """
