@@ -1,50 +1,72 @@
 """Slots: how many sub-agents run at once in this process, and who is next."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
 
 from streams.core.turns import Turns
+from streams.core.values import JobId
+
+COME_BACK: Final = 10
+"""Those who had a slot go before any priority (0 to 9) of those who had none: their time runs."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Line:
+    """Those of one job who wait, or those of one tenant who come back, the first to come first."""
+
+    tenant: str
+    name: JobId
+    priority: int
+    waiting: dict["asyncio.Future[None]", None] = field(default_factory=dict)
 
 
 class Slots:
     """This process's pooled share of the cluster-wide cap.
 
+    Tenants take turns. Within one, those who come back go first, then jobs of higher priority; jobs of
+    the same priority take turns, and within a job it goes by age. So whatever flood there is, nobody
+    waits for more than a turn of each other tenant and of each of its own jobs that is as urgent.
+
     Args:
         capacity: How many may run at once now; it follows the lanes this process owns.
+
+    Attributes:
+        taken: How many run.
+        waiting: How many wait for a slot.
     """
 
     def __init__(self, capacity: Callable[[], int]) -> None:
         self._capacity = capacity
-        self._back: deque[asyncio.Future[None]] = deque()
-        self._turns: Turns[str, asyncio.Future[None]] = Turns()
+        self._lines: dict[JobId, Line] = {}
+        self._turns: Turns[str, Line] = Turns()
         self.taken = 0
+        self.waiting = 0
 
-    @property
-    def waiting(self) -> int:
-        """How many wait for a slot."""
-        return len(self._turns) + len(self._back)
-
-    async def acquire(self, who: str, *, back: bool = False) -> None:
-        """Wait for a slot in turn with the others of *who* (a job).
+    async def acquire(self, job: JobId, *, priority: int = 0, back: bool = False) -> None:
+        """Wait for a slot in turn with the others.
 
         Args:
-            back: It had one and gave it back for a wait: ahead of all that have not begun.
+            job: ``tenant/id``.
+            priority: Of the job, 0 to 9, 9 first.
+            back: It had one and gave it back for a wait: ahead of all of its tenant that have not begun.
         """
         if self.taken < self._capacity() and not self.waiting:
             self.taken += 1
             return
+        line = self._line(job, COME_BACK if back else priority)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if back:
-            self._back.append(turn)
-        else:
-            self._turns.add(who, turn)
+        line.waiting[turn] = None
+        self.waiting += 1
         self.pump()
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.release()  # it was given in the moment of the cancellation
+            elif turn in line.waiting:
+                self._leave(line, turn)
             raise
 
     def release(self) -> None:
@@ -54,8 +76,34 @@ class Slots:
 
     def pump(self) -> None:
         """Give out what is free; to be called whenever the capacity may have grown."""
-        while self.waiting and self.taken < self._capacity():
-            turn = self._back.popleft() if self._back else self._turns.take()
-            if not turn.done():
-                self.taken += 1
-                turn.set_result(None)
+        while self.taken < self._capacity() and (line := self._turns.take(self._any)) is not None:
+            turn = next(iter(line.waiting))
+            self._leave(line, turn)
+            self._queue(line)
+            self.taken += 1
+            turn.set_result(None)
+
+    def _line(self, job: JobId, priority: int) -> Line:
+        tenant = job.partition("/")[0]
+        name = tenant if priority == COME_BACK else job
+        line = self._lines.get(name)
+        if line is None:
+            line = self._lines[name] = Line(tenant=tenant, name=name, priority=priority)
+            self._queue(line)
+        return line
+
+    def _queue(self, line: Line) -> None:
+        """Behind all of the same tenant and priority; one without anybody costs nobody a turn."""
+        self._turns.add(line.tenant, line, priority=line.priority)
+
+    def _any(self, line: Line) -> bool:
+        """Whether anybody in line still waits; a line without is forgotten."""
+        while line.waiting and (first := next(iter(line.waiting))).done():
+            self._leave(line, first)  # cancelled, and not aware of it yet
+        if not line.waiting:
+            del self._lines[line.name]
+        return bool(line.waiting)
+
+    def _leave(self, line: Line, turn: "asyncio.Future[None]") -> None:
+        del line.waiting[turn]
+        self.waiting -= 1

@@ -13,6 +13,7 @@ class Pacing:
     """Releases at most *window* sub-tasks of one partition that are unfinished at once.
 
     Tenants take turns; within one, jobs of higher priority go first, and older ones among equals.
+    What an event costs here does not grow with the number of jobs that wait.
     """
 
     def __init__(self, window: int) -> None:
@@ -39,17 +40,23 @@ class Pacing:
             at: Broker time, milliseconds since 1970.
         """
         released: dict[JobId, tuple[Open, tuple[Command, ...]]] = {}
-        while self._turns and (left := self._window - self._outstanding) > 0:
-            name = self._turns.take()
+
+        def now(name: JobId) -> Job:
+            return released[name][0] if name in released else job_of(name)
+
+        def wants(name: JobId) -> bool:
             self._queued.discard(name)
-            before, given = released.get(name, (job_of(name), ()))
-            if not isinstance(before, Open) or (free := places(before)) <= 0:
-                continue
+            job = now(name)
+            return isinstance(job, Open) and places(job) > 0
+
+        while (left := self._window - self._outstanding) > 0 and (name := self._turns.take(wants)):
+            before = now(name)
+            assert isinstance(before, Open)
             # One at a time while other tenants wait, all at once while none does.
-            count = 1 if self._turns.others(before.submitted.goal.tenant) else min(free, left)
+            count = 1 if self._turns.others(before.submitted.goal.tenant) else min(places(before), left)
             after, commands = release(before, count, at)
             self._outstanding += len(commands)
-            released[name] = after, (*given, *commands)
+            released[name] = after, (*released.get(name, (after, ()))[1], *commands)
             self._queue(after)
         return list(released.values())
 

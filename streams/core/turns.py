@@ -13,7 +13,8 @@ What = TypeVar("What")
 class Turns(Generic[Who, What]):
     """What waits, by whom it is for: :meth:`take` goes round among those who wait.
 
-    Within one, the highest priority comes first, and the oldest among equals.
+    Within one, the highest priority comes first, and the oldest among equals. Adding and taking cost
+    the logarithm of what one has waiting, however many there are.
     """
 
     def __init__(self) -> None:
@@ -37,33 +38,19 @@ class Turns(Generic[Who, What]):
         """Whether anything waits for someone else than *who*."""
         return len(self._waiting) > (who in self._waiting)
 
-    def take(self) -> What:
-        """The next in turn.
+    def take(self, wanted: Callable[[What], bool] = lambda _: True) -> What | None:
+        """The next in turn, None where nothing waits.
 
-        Raises:
-            KeyError: nothing waits.
+        Args:
+            wanted: Whether it still wants its turn; where not, it is dropped, and costs nobody a turn.
         """
-        who, waiting = self._waiting.popitem(last=False)
-        *_, what = heappop(waiting)
-        if waiting:
-            self._waiting[who] = waiting  # behind all others
-        self._length -= 1
-        return what
-
-    def drop(self, unwanted: Callable[[What], bool]) -> tuple[What, ...]:
-        """Take out whatever is unwanted, and return it."""
-        dropped = []
-        for who in list(self._waiting):
-            kept = []
-            for entry in self._waiting[who]:
-                if unwanted(entry[-1]):
-                    dropped.append(entry[-1])
-                else:
-                    kept.append(entry)
-            if kept:
-                kept.sort()
-                self._waiting[who] = kept
-            else:
-                del self._waiting[who]
-        self._length -= len(dropped)
-        return tuple(dropped)
+        while self._waiting:
+            who, waiting = self._waiting.popitem(last=False)
+            while waiting:
+                *_, what = heappop(waiting)
+                self._length -= 1
+                if wanted(what):
+                    if waiting:
+                        self._waiting[who] = waiting  # behind all others
+                    return what
+        return None

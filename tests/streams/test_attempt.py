@@ -251,7 +251,7 @@ def test_waiting_gives_the_slot_back_and_takes_one_before_those_that_have_not_be
         order = []
 
         async def other(name: str, seconds: float) -> None:
-            await desk.slots.acquire(name)
+            await desk.slots.acquire(f"default/{name}")
             order.append(name)
             await asyncio.sleep(seconds)
             desk.slots.release()

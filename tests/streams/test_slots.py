@@ -1,4 +1,4 @@
-"""Slots: never more than there are, nobody forgotten, turns among jobs, and who comes back goes first."""
+"""Slots: never more than there are, nobody forgotten, tenants in turn, and who comes back goes first."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.memory_log.virtual_time import run
-from streams.slots import Slots
+from streams.slots import COME_BACK, Slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +41,14 @@ class Guest:
     """One who wants a slot, and keeps it until told to go."""
 
     job: str
-    back: bool
+    back: bool = False
+    priority: int = 0
     holds: bool = False
     go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def tenant(self) -> str:
+        return self.job.partition("/")[0]
 
 
 class House:
@@ -55,13 +60,13 @@ class House:
         self.tasks: dict[Guest, asyncio.Task[None]] = {}
         self.order: list[Guest] = []
 
-    def come(self, job: str, *, back: bool = False) -> Guest:
-        guest = Guest(job=job, back=back)
+    def come(self, job: str, *, priority: int = 0, back: bool = False) -> Guest:
+        guest = Guest(job=job, priority=priority, back=back)
         self.tasks[guest] = asyncio.create_task(self._stay(guest))
         return guest
 
     async def _stay(self, guest: Guest) -> None:
-        await self.slots.acquire(guest.job, back=guest.back)
+        await self.slots.acquire(guest.job, priority=guest.priority, back=guest.back)
         guest.holds = True
         self.order.append(guest)
         try:
@@ -82,7 +87,8 @@ class House:
         inside = leaving + self.here(holding=False)
         match step.what:
             case "come" | "come back":
-                self.come(f"job-{step.which}", back=step.what == "come back")
+                job = f"{'ab'[step.which % 2]}/{step.which}"
+                self.come(job, priority=step.which % 3, back=step.what == "come back")
             case "leave" if leaving:
                 leaving[step.which % len(leaving)].go.set()
             case "cancel" if inside:
@@ -112,8 +118,8 @@ def test_never_more_than_there_are_and_nobody_lost(steps: list[Step]) -> None:
             assert house.slots.taken == len(house.here(holding=True))
             waiting = house.here(holding=False)
             assert not waiting or house.slots.taken >= house.capacity
-            if any(guest in waiting for guest in back):
-                assert all(guest.back for guest in house.order[seen:])
+            begun = {guest.tenant for guest in house.order[seen:] if not guest.back}
+            assert not any(guest in waiting and guest.tenant in begun for guest in back)
             back, seen = [guest for guest in waiting if guest.back], len(house.order)
         house.capacity = 1
         house.slots.pump()
@@ -123,37 +129,97 @@ def test_never_more_than_there_are_and_nobody_lost(steps: list[Step]) -> None:
             await house.settle()
         assert all(task.done() for task in house.tasks.values())
         assert (house.slots.taken, house.slots.waiting) == (0, 0)
+        house.slots.pump()
+        assert not house.slots._lines
 
     run(story())
+
+
+async def order_of(*coming: Guest) -> list[str]:
+    """The jobs of those who come at once to one slot, in the order in which they get it."""
+    house = House(1)
+    house.come("nobody/first")
+    await house.settle()
+    for guest in coming:
+        house.come(guest.job, priority=guest.priority, back=guest.back)
+    await house.settle()
+    while house.here(holding=True):
+        for guest in house.here(holding=True):
+            guest.go.set()
+        await house.settle()
+    assert house.slots.taken == 0
+    return [guest.job + " again" * guest.back for guest in house.order[1:]]
+
+
+GUESTS = st.lists(
+    st.builds(
+        Guest,
+        job=st.builds("{}/{}".format, st.sampled_from("abc"), st.integers(0, 3)),
+        back=st.sampled_from((False, False, False, True)),
+        priority=st.integers(0, 2),
+    ),
+    max_size=40,
+)
+
+
+@given(GUESTS)
+def test_nobody_starves(coming: list[Guest]) -> None:
+    """Between two turns of a tenant every other that waits has one, and so have jobs that are as urgent."""
+    for guest in coming:  # a job has one priority
+        guest.priority = COME_BACK if guest.back else ord(guest.job[-1]) % 3
+
+    async def story() -> None:
+        house = House(1)
+        house.come("nobody/first")
+        await house.settle()
+        left = [house.come(each.job, priority=each.priority, back=each.back) for each in coming]
+        await house.settle()
+        served: list[Guest] = []
+        while left:
+            for guest in house.here(holding=True):
+                guest.go.set()
+            await house.settle()
+            (chosen,) = house.here(holding=True)
+            own = [guest for guest in left if guest.tenant == chosen.tenant]
+            assert chosen.priority == max(guest.priority for guest in own)
+            equal = [guest for guest in own if guest.priority == chosen.priority]
+            assert chosen is next(guest for guest in equal if chosen.back or guest.job == chosen.job)
+            since = since_last(served, [guest.tenant == chosen.tenant for guest in served]) or left
+            assert {guest.tenant for guest in left} - {chosen.tenant} <= {guest.tenant for guest in since}
+            since = since_last(served, [(g.job, g.back) == (chosen.job, False) for g in served]) or equal
+            if not chosen.back:
+                assert {guest.job for guest in equal} - {chosen.job} <= {guest.job for guest in since}
+            left.remove(chosen)
+            served.append(chosen)
+
+    run(story())
+
+
+def since_last(served: list[Guest], same: list[bool]) -> list[Guest]:
+    """Who was served from the last one on that is the same; nobody where there was none."""
+    return served[-1 - same[::-1].index(True) :] if True in same else []
 
 
 def test_jobs_take_turns_and_those_who_come_back_go_first() -> None:
     """A job that wants a hundred does not keep out the one that wants one."""
+    wide, narrow, other = Guest(job="t/wide"), Guest(job="t/narrow"), Guest(job="t/other")
+    back = Guest(job="t/wide", back=True)
+    got = run(order_of(wide, wide, wide, narrow, other, other, back))
+    assert got == ["t/wide again", "t/wide", "t/narrow", "t/other", "t/wide", "t/other", "t/wide"]
 
-    async def story() -> None:
-        house = House(1)
-        house.come("first")
-        await house.settle()
-        for job in ("wide", "wide", "wide", "narrow", "other", "other"):
-            house.come(job)
-        house.come("wide", back=True)
-        await house.settle()
-        for _ in range(8):
-            for guest in house.here(holding=True):
-                guest.go.set()
-            await house.settle()
-        assert [(guest.job, guest.back) for guest in house.order] == [
-            ("first", False),
-            ("wide", True),
-            ("wide", False),
-            ("narrow", False),
-            ("other", False),
-            ("wide", False),
-            ("other", False),
-            ("wide", False),
-        ]
 
-    run(story())
+def test_a_flood_of_one_tenant_leaves_every_second_slot_to_another() -> None:
+    """Also one of attempts that an endpoint sent away and that come back."""
+    flood = [Guest(job=f"flood/{n}", priority=9, back=n % 2 == 0) for n in range(100)]
+    got = run(order_of(*flood, Guest(job="small/1"), Guest(job="small/2")))
+    assert {got.index("small/1"), got.index("small/2")} == {1, 3}
+
+
+def test_urgent_jobs_go_first_within_their_tenant() -> None:
+    """And as they came among equals."""
+    guests = (("low", 1), ("old", 5), ("high", 9), ("new", 5))
+    got = run(order_of(*(Guest(job=f"t/{name}", priority=priority) for name, priority in guests)))
+    assert got == ["t/high", "t/old", "t/new", "t/low"]
 
 
 def test_one_cancelled_in_the_moment_it_is_given_a_slot_gives_it_on() -> None:
