@@ -95,6 +95,10 @@ class MemoryCluster:
         chosen = self._partitions[topic] if partition is None else [self.partition(topic, partition)]
         return [record for each in chosen for record in each.visible(0, each.end)[0]]
 
+    def groups(self) -> Mapping[tuple[str, str], Group]:
+        """Every group that was ever asked for, by its name and topic."""
+        return self._groups
+
     def committed(self, group: str, topic: str) -> Mapping[int, int]:
         """The group's next offsets by partition."""
         found = self._groups.get((group, topic))

@@ -1,7 +1,7 @@
 """One process's connection to the log in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -161,6 +161,10 @@ class MemoryLog:
     async def close(self) -> None:
         """Leave cleanly: partitions move at once, unless the member is static."""
         await asyncio.gather(*(each.end() for each in list(self._memberships)))
+
+    def after_steps(self, steps: int, then: Callable[[], None]) -> None:
+        """Call *then* in place of the next step of any of the process's tasks but *steps*."""
+        self._process.after_steps(steps, then)
 
     def kill(self) -> None:
         """The process is gone without goodbye.

@@ -30,6 +30,7 @@ class Group:
     Attributes:
         generation: Counts the rebalances; what an older one commits has no effect.
         committed: Next offset by partition.
+        commits: All that was committed: loop time, partition, next offset.
     """
 
     def __init__(self, partitions: int, *, sticky: bool, rebalance_timeout_s: float) -> None:
@@ -42,6 +43,7 @@ class Group:
         self._again = False
         self.generation = 0
         self.committed: dict[int, int] = {}
+        self.commits: list[tuple[float, int, int]] = []
 
     def owned(self, member: Member) -> tuple[int, ...]:
         """The partitions given to *member*."""
@@ -74,6 +76,8 @@ class Group:
         if generation != self.generation or not self.has(member):
             return False
         self.committed.update(offsets)
+        now = asyncio.get_running_loop().time()
+        self.commits.extend((now, partition, offset) for partition, offset in offsets.items())
         return True
 
     def rebalance(self) -> None:

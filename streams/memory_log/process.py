@@ -1,8 +1,10 @@
 """A simulated process: all tasks begun in it, so that it can be killed or stopped whole."""
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
+from itertools import count
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,13 +17,18 @@ class Process:
     A task begun by a task of the process belongs to it too. While the process is stopped none of
     them takes a step, as after SIGSTOP; time goes on, and what happened meanwhile is seen when it
     goes on. Callbacks that are no tasks (``call_later``) are not stopped.
+
+    Attributes:
+        steps: Steps that its tasks have taken: each from one await that waits to the next.
     """
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._stopped = False
         self._steps: list[asyncio.Future[None]] = []
+        self._fuse: tuple[int, Callable[[], None]] | None = None
         self.dead = False
+        self.steps = 0
         install()
 
     @property
@@ -48,6 +55,24 @@ class Process:
         for task in list(self._tasks):
             if task is not current:
                 task.cancel()
+
+    def after_steps(self, steps: int, then: Callable[[], None]) -> None:
+        """Call *then* in place of the next step but *steps*, unless another call comes before.
+
+        A step in whose place the process is killed is never taken.
+        """
+        at = self.steps + steps
+        if self._fuse is None or at < self._fuse[0]:
+            self._fuse = at, then
+
+    def burnt(self) -> bool:
+        """A step is about to be taken; whether the process dies before it."""
+        self.steps += 1
+        if self._fuse is None or self.steps < self._fuse[0] or self.dead:
+            return False
+        (_, then), self._fuse = self._fuse, None
+        then()
+        return self.dead
 
     def stop(self) -> None:
         """No task takes a step until :meth:`go_on`."""
@@ -81,6 +106,8 @@ class _Steps(Coroutine[Any, Any, T]):
     def send(self, value: Any) -> Any:
         if self._process.stopped:
             return self._wait()
+        if self._process.burnt():
+            return self._coroutine.throw(asyncio.CancelledError())
         if self._thrown is not None:
             thrown, self._thrown = self._thrown, None
             return self._coroutine.throw(thrown)
@@ -90,6 +117,8 @@ class _Steps(Coroutine[Any, Any, T]):
         if self._process.stopped:
             self._thrown = kind if value is None else value
             return self._wait()
+        if self._process.burnt():
+            return self._coroutine.throw(asyncio.CancelledError())
         if self._thrown is not None and value is None:
             kind, self._thrown = self._thrown, None  # the older one came first
         return self._coroutine.throw(kind) if value is None else self._coroutine.throw(kind, value, traceback)
@@ -106,20 +135,39 @@ class _Steps(Coroutine[Any, Any, T]):
         return step
 
 
+class _Task(asyncio.Task[T]):
+    """A task whose place in a set follows from when it was made, so that sets of tasks are repeatable."""
+
+    def __init__(
+        self, coroutine: Any, *, number: int, loop: asyncio.AbstractEventLoop, context: Context | None
+    ) -> None:
+        self._number = number
+        super().__init__(coroutine, loop=loop, context=context)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
 def install() -> None:
     """Make the running loop's new tasks belong to the process that begins them."""
     loop = asyncio.get_running_loop()
     if loop.get_task_factory() is None:
-        loop.set_task_factory(_make_task)
+        loop.set_task_factory(partial(_make_task, count()))
 
 
 def _make_task(
-    loop: asyncio.AbstractEventLoop, coroutine: Any, *, context: Context | None = None
+    numbers: Iterator[int],
+    loop: asyncio.AbstractEventLoop,
+    coroutine: Any,
+    *,
+    context: Context | None = None,
 ) -> "asyncio.Task[Any]":
     process = context.get(_process) if context is not None else _process.get()
     if process is None:
-        return asyncio.Task(coroutine, loop=loop, context=context)
-    task = asyncio.Task(_Steps(coroutine, process), loop=loop, context=context)
+        return _Task(coroutine, number=next(numbers), loop=loop, context=context)
+    task: asyncio.Task[Any] = _Task(
+        _Steps(coroutine, process), number=next(numbers), loop=loop, context=context
+    )
     process.adopt(task)
     if process.dead:
         task.cancel()

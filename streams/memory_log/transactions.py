@@ -22,6 +22,10 @@ class Coordinator:
         self._epochs: dict[str, int] = {}
         self._transactions: dict[str, Transaction] = {}
 
+    def open(self) -> tuple[str, ...]:
+        """The identities with a transaction that has not ended everywhere."""
+        return tuple(name for name, transaction in self._transactions.items() if transaction.partitions)
+
     def begin_epoch(self, identity: str) -> int:
         """A new producer under *identity*; the older one is fenced from here on.
 
