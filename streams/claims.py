@@ -162,12 +162,7 @@ class Resolver:
                 records = await self._records(reference)
         except TimeoutError:
             raise LogUnavailable(f"{_place(reference)}: not read within {self._within_s:g} s") from None
-        try:
-            return (
-                _result(reference, records) if reference.topic == JOB_EVENTS else _joined(reference, records)
-            )
-        except Unreadable as error:
-            raise ValueLost(f"{_place(reference)}: {error}") from error
+        return value_in(reference, records)
 
     async def _records(self, reference: Reference) -> list[Record]:
         """The records of a reference, in its order; they stand close to each other."""
@@ -196,6 +191,18 @@ class Resolver:
         while self._cached_bytes > self._cache_bytes:
             old, _ = self._cached.popitem(last=False)
             self._cached_bytes -= old.size
+
+
+def value_in(reference: Reference, records: list[Record]) -> Json:
+    """What a claim check stands for, in the records that it names, in its order.
+
+    Raises:
+        ValueLost: they hold something else.
+    """
+    try:
+        return _result(reference, records) if reference.topic == JOB_EVENTS else _joined(reference, records)
+    except Unreadable as error:
+        raise ValueLost(f"{_place(reference)}: {error}") from error
 
 
 def _joined(reference: Reference, records: list[Record]) -> Json:
