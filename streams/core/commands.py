@@ -34,6 +34,7 @@ class MakePlan:
     Attributes:
         ordinal: The sub-task's place in the job; with job and attempt it names the lane.
         timeout_s: Seconds this attempt may run.
+        priority: Of the goal, 0 to 9, 9 first.
         text: The goal in words.
         input: The goal's input, whole.
         items: How many items a list input has.
@@ -52,6 +53,7 @@ class MakePlan:
     tools: tuple[str, ...] = ()
     model: str | None = None
     max_subtasks: int = 100
+    priority: int = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ class RunSubTask:
     input: Value | None = None
     items: tuple[int, int] | None = None
     dep: tuple[TaskResult, ...] = ()
+    priority: int = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +98,7 @@ class MakeAnswer:
     text: Value
     model: str | None = None
     results: tuple[TaskResult, ...] = ()
+    priority: int = 5
 
 
 Command: TypeAlias = MakePlan | RunSubTask | MakeAnswer

@@ -55,6 +55,7 @@ def command(job: Open, task: TaskId) -> Command:
             tools=goal.tools,
             model=goal.model,
             max_subtasks=goal.limits.max_subtasks,
+            priority=goal.priority,
         )
     if task == ANSWER:
         return MakeAnswer(
@@ -66,6 +67,7 @@ def command(job: Open, task: TaskId) -> Command:
             text=goal.text,
             model=goal.model,
             results=results_of(job, job.nodes),
+            priority=goal.priority,
         )
     node = job.nodes[task]
     spec = node.task
@@ -85,4 +87,5 @@ def command(job: Open, task: TaskId) -> Command:
         input=None if share is None else goal.input,
         items=share if isinstance(share, tuple) else None,
         dep=results_of(job, spec.dep) if spec.dep else (),
+        priority=goal.priority,
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 
 from streams.core.commands import Command
-from streams.core.events import Event, JobSubmitted, Planned, SubTaskSucceeded
+from streams.core.events import Event, JobBroken, JobSubmitted, Planned, SubTaskSucceeded
 from streams.core.goal import Goal, Limits, Source
 from streams.core.job import fold
 from streams.core.pacing import Pacing
@@ -131,6 +131,32 @@ def test_tenants_take_turns() -> None:
         partition.see(Planned(job=command.job, task=PLAN, attempt=1, plan=()))  # no plan: the job ends
         partition.out.clear()
     assert order == ["a", "b", "a", "b"]
+
+
+@given(choices(300))
+def test_nobody_starves(made: Choices) -> None:
+    """Between two of one tenant each that waits has one; of a tenant the most urgent goes, and the oldest."""
+    partition = Partition(window=1)
+    waiting = {
+        f"{made.of('abc')}/{n}": (-made.below(3), n) for n in range(1 + made.below(20))
+    }  # by urgency and age
+    partition.see(*(submitted(job, priority=-urgency) for job, (urgency, _) in waiting.items()))
+    order: list[str] = []
+    while waiting:
+        if made.below(4) == 3:  # a job ends before its turn: that costs its tenant none
+            ended = made.of(sorted(waiting))
+            del waiting[ended]
+            partition.see(JobBroken(job=ended, reason="x"))
+        else:
+            (command,) = partition.release()
+            tenant = command.job.partition("/")[0]
+            assert command.job == min((j for j in waiting if j.startswith(tenant)), key=waiting.__getitem__)
+            if tenant in order:
+                since = order[len(order) - order[::-1].index(tenant) :]
+                assert {job.partition("/")[0] for job in waiting} - {tenant} <= set(since)
+            order.append(tenant)
+            del waiting[command.job]
+            partition.see(Planned(job=command.job, task=PLAN, attempt=1, plan=()))
 
 
 def test_a_wide_job_leaves_room_for_other_tenants() -> None:

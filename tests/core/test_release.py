@@ -14,7 +14,12 @@ from streams.core.values import PLAN, Inline
 from tests.core.histories import JOB, histories, walk
 
 GOAL = Goal(
-    text=Inline(value="count"), input=Inline(value=[1, 2, 3, 4]), items=4, tools=("look",), model="small"
+    text=Inline(value="count"),
+    input=Inline(value=[1, 2, 3, 4]),
+    items=4,
+    tools=("look",),
+    model="small",
+    priority=7,
 )
 
 
@@ -61,6 +66,7 @@ def test_a_plan_command_has_the_whole_goal() -> None:
         items=4,
         tools=("look",),
         model="small",
+        priority=7,
     )
 
 
@@ -80,6 +86,7 @@ def test_a_sub_task_command_has_its_share_and_its_dependencies_results() -> None
     assert (a.input, a.items, a.model, a.dep) == (GOAL.input, (1, 2), "small", ())
     assert (b.input, b.items, b.model) == (GOAL.input, None, "large")
     assert (d.input, d.tool, d.args, d.tools) == (None, "look", {"at": "it"}, ("look",))
+    assert {order.priority for order in orders} == {7}
     for task, result in (("b", "two"), ("a", "one")):
         job, _ = fold(
             job, SubTaskSucceeded(job=JOB, task=task, attempt=1, result=Inline(value=result), size=5)
@@ -101,7 +108,7 @@ def test_an_answer_command_has_all_results_and_the_last_ordinal() -> None:
     assert isinstance(job, Open)
     _, (order,) = release(job, 9, at=0)
     assert isinstance(order, MakeAnswer)
-    assert (order.ordinal, order.text) == (3, GOAL.text)
+    assert (order.ordinal, order.text, order.priority) == (3, GOAL.text, 7)
     assert [r.result for r in order.results] == [Inline(value=1), None]
 
 
