@@ -8,30 +8,27 @@ trusted: the owner ends, and a new one begins from the rows.
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
 
 import structlog
 
-from streams import dead_letters
-from streams.core.commands import Answer, Bury, Command, Effect
-from streams.core.events import Event, GoalRejected, JobBroken, JobSubmitted
+from streams.core.commands import Bury, Command, Effect
+from streams.core.events import Event
 from streams.core.job import absorb
 from streams.core.pacing import Pacing
 from streams.core.release import lane_of
 from streams.core.states import Job, New
 from streams.core.values import JobId
-from streams.log import Claim, Entry, Fenced, Log, LogUnavailable, Producer, Record, Transactions
+from streams.effects import REFUSED, Sending, land, last_word, record_of, row_of
+from streams.log import Claim, Fenced, Log, LogUnavailable, Producer, Record, Transactions
 from streams.settings import Settings
 from streams.suspect import Suspect, failed, parts
-from streams.table import Table
+from streams.table import GapInLog, Table
 from streams.timers import Timers
-from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, MAX_RECORD_BYTES, SUBTASKS
+from streams.topics import JOB_EVENTS, SUBTASKS
 from streams.transcript import attempt_key
-from streams.wire.answers import write_answer
 from streams.wire.commands import write_command
 from streams.wire.envelope import Unreadable
 from streams.wire.events import read_event, write_event
-from streams.wire.rows import write_row
 
 STAGED_EVENTS = 400
 """A batch that asks for nothing waits for one that does; not beyond this many events."""
@@ -41,16 +38,6 @@ TICK_S = 0.001
 GATHER_S = 0.002
 """After a batch that asked for nothing the next one may gather for so long: in a burst of results that
 wait for others, a batch of twenty costs hardly more than one of a single event."""
-
-LARGE_BYTES = MAX_RECORD_BYTES - 65_536
-"""Above this a record and the headers of a dead letter may be too large together."""
-
-Sending: TypeAlias = tuple[str, int, Entry]
-"""Topic, partition and record."""
-
-
-class GapInLog(Exception):
-    """Events are missing on ``job-events``: it lost records, or its retention is too short."""
 
 
 class Orchestrator:
@@ -173,15 +160,9 @@ class Partition:
         touched: dict[JobId, Job] = {}
         asked: list[tuple[Record, Effect]] = []
         for record in records:
-            if (position := self._table.position) is not None and record.offset != position:
-                if record.offset < position:
-                    continue
-                raise GapInLog(
-                    f"job-events[{record.partition}] goes from offset {position} to {record.offset}: events "
-                    "are missing; see 'anabranch topics check' for its retention"
-                )
-            asked.extend((record, effect) for effect in self._fold(record, touched))
-            self._table.position, self._table.at = record.offset + 1, record.timestamp
+            if self._table.awaits(record):
+                asked.extend((record, effect) for effect in self._fold(record, touched))
+                self._table.passed(record)
         if records:
             self._timers.seen(self._table.at)
         for job, before in touched.items():
@@ -200,7 +181,7 @@ class Partition:
             return
         if self._staged or commands:
             orders = [self._order(command) for command in commands]
-            await self._commit([*orders, *(self._outcome(record, effect) for record, effect in asked)])
+            await self._commit([*orders, *(record_of(effect, record) for record, effect in asked)])
 
     def _fold(self, record: Record, touched: dict[JobId, Job]) -> tuple[Effect, ...]:
         try:
@@ -220,31 +201,10 @@ class Partition:
         lane = lane_of(command.job, command.ordinal, command.attempt, self._settings.lanes)
         return SUBTASKS, lane, (key, write_command(command), ())
 
-    def _outcome(self, record: Record, effect: Effect) -> Sending:
-        match effect:
-            case Answer():
-                value, headers = write_answer(effect)
-                return ANSWERS, self._claim.partition, (effect.job.encode(), value, headers)
-            case Bury(reason=reason, source=source):
-                self._log.warning("event_buried", offset=record.offset, reason=reason)
-                large = len(record.value or b"") > LARGE_BYTES
-                write = dead_letters.write_without_value if large else dead_letters.write
-                key, carried, headers = write(record, reason, source=source)
-                return DEAD_LETTERS, self._claim.partition, (key, carried, headers)
-
     async def _commit(self, sendings: Iterable[Sending]) -> None:
         """One transaction: these records, the changed rows, our position."""
-        places: dict[tuple[str, int], list[Entry]] = {}
-        for topic, partition, entry in sendings:
-            places.setdefault((topic, partition), []).append(entry)
-        rows = [
-            (name.encode(), None if row is None else write_row(row), ())
-            for name, row in self._table.changes()
-        ]
-        async with self._transactions.transaction():
-            for (topic, partition), entries in places.items():
-                await self._transactions.send_all(topic, partition, entries)
-            await self._transactions.send_all(JOBS, self._claim.partition, rows)
+        rows = [row_of(self._claim.partition, name, row) for name, row in self._table.changes()]
+        await land(self._transactions, [*sendings, *rows])
         self._table.committed()
         self._staged, self._staged_since = 0, None
         if self._table.position is not None:
@@ -252,18 +212,13 @@ class Partition:
 
     async def _bury(self, record: Record) -> None:
         """What this event asks for cannot be committed: bury it, and let its job end with the reason."""
-        reason = "what this event asks for was refused by Kafka twice, the second time by itself"
-        try:
-            event = read_event(record)
-        except Unreadable:
-            pass  # then it is buried as such, and no job is known
-        else:
-            # First, and awaited: after the commit below nobody would know of the job any more.
-            delivery = await self._tell(last_word(event, reason))
+        # First, and awaited: after the commit below nobody would know of the job any more.
+        if event := last_word(record):
+            delivery = await self._tell(event)
             if delivery is not None:
                 await delivery
-        self._table.position, self._table.at = record.offset + 1, record.timestamp
-        await self._commit([self._outcome(record, Bury(reason=reason))])
+        self._table.passed(record)
+        await self._commit([record_of(Bury(reason=REFUSED), record)])
 
     async def _tell(self, event: Event) -> "asyncio.Future[int] | None":
         """Put an event of our own on this partition's log; one that gets lost comes again."""
@@ -275,10 +230,3 @@ class Partition:
             return None
         delivery.add_done_callback(lambda done: done.cancelled() or done.exception())
         return delivery
-
-
-def last_word(event: Event, reason: str) -> Event:
-    """What ends the job of an event that is to be buried: for a goal that opened none, its rejection."""
-    if isinstance(event, JobSubmitted | GoalRejected):
-        return GoalRejected(job=event.job, reason=reason, source=event.source)
-    return JobBroken(job=event.job, reason=reason)

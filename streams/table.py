@@ -39,6 +39,10 @@ from streams.wire.rows import (
 NEW = New()
 
 
+class GapInLog(Exception):
+    """Events are missing on ``job-events``: it lost records, or its retention is too short."""
+
+
 class Table:
     """The jobs of one partition.
 
@@ -61,6 +65,25 @@ class Table:
         if after is not before:
             self._before.setdefault(job, before)
             self._jobs[job] = after
+
+    def awaits(self, event: Record) -> bool:
+        """Whether this event is the next to fold; False where it is folded already.
+
+        Raises:
+            GapInLog: an event is missing between the last one folded and this one.
+        """
+        if self.position is None or event.offset == self.position:
+            return True
+        if event.offset > self.position:
+            raise GapInLog(
+                f"job-events[{event.partition}] goes from offset {self.position} to {event.offset}: events "
+                "are missing; see 'anabranch topics check' for its retention"
+            )
+        return False
+
+    def passed(self, event: Record) -> None:
+        """All up to this event is folded."""
+        self.position, self.at = event.offset + 1, event.timestamp
 
     def open_jobs(self) -> Iterator[Open]:
         """Every job under way."""

@@ -15,8 +15,9 @@ from streams.core.values import PLAN, Inline
 from streams.log import Claim, Record
 from streams.memory_log import Faults, Limits, MemoryCluster, MemoryLog
 from streams.memory_log.virtual_time import run
-from streams.orchestrator import GapInLog, Orchestrator
+from streams.orchestrator import Orchestrator
 from streams.settings import Settings
+from streams.table import GapInLog
 from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, JOBS, SUBTASKS
 from streams.wire.answers import read_answer
 from streams.wire.commands import read_command
