@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -63,9 +64,9 @@ async def run_parts(
     logger = structlog.get_logger().bind(run=run)
     orchestrator = Orchestrator(log, settings)
     sender = Sender(log.producer, log.outage.suspect)
-    lanes = Lanes(log, sender, settings, crew, run=run)
+    lanes = Lanes(log, sender, settings, crew, run=run, monotonic=time.monotonic)
     intake = Intake(sender, lanes=settings.lanes, run=run)
-    agents = FaustAgents(settings, {GOALS: intake.agent, SUBTASKS: lanes.lane})
+    agents = FaustAgents(settings, {GOALS: intake.agent, SUBTASKS: lanes.lane}, {SUBTASKS: lanes})
     parts = {
         asyncio.create_task(orchestrator.run(), name="orchestrator"),
         asyncio.create_task(lanes.watch(), name="watchdog"),

@@ -1,26 +1,44 @@
 """One attempt of a sub-task: its time, its slot and its journal, as the agents' side sees them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
+from streams.claims import Resolver
 from streams.core.commands import Command
 from streams.core.values import NO_USAGE, Usage
 from streams.journal import Journal
+from streams.past import Past
 from streams.slots import Slots
+from streams.standing import Standing
+from streams.transcript import ToolCalled
 
 A_TOOL_CALL = Usage(tool_calls=1)
+
+
+class LaneMoved(Exception):
+    """The attempt makes no further call here: its lane is another's, or this process stops.
+
+    Its journal is whole, and whoever has the lane goes on from there.
+    """
+
+
+class OutcomeUnknown(Exception):
+    """A tool that must not be called twice has begun, and nobody knows whether it did its work."""
 
 
 class RunningAttempt:
     """An attempt under way (an :class:`agents.ports.Attempt`).
 
     Each reply is put on the journal at once, and is there before the next call begins: a call
-    whose reply is being written is not waited for by whoever only works with that reply. A slot
-    is held but in :meth:`wait`.
+    whose reply is being written is not waited for by whoever only works with that reply. What the
+    journal holds from before is recalled. A slot is held but in :meth:`wait`.
 
     Args:
+        past: What earlier owners of the lane journaled of this attempt.
         chance: Numbers between 0 and 1.
 
     Attributes:
@@ -28,15 +46,29 @@ class RunningAttempt:
     """
 
     def __init__(
-        self, command: Command, journal: Journal, slots: Slots, *, chance: Callable[[], float]
+        self,
+        command: Command,
+        journal: Journal,
+        slots: Slots,
+        standing: Standing,
+        *,
+        past: Past,
+        resolver: Resolver,
+        chance: Callable[[], float],
     ) -> None:
-        self._command, self._journal, self._slots, self._chance = command, journal, slots, chance
+        self._command, self._journal, self._slots, self._standing = command, journal, slots, standing
+        self._past, self._resolver, self._chance = past, resolver, chance
         self._time = asyncio.get_running_loop().time
         self._ends = self._time() + command.timeout_s
         self._holds = False
         self._writing: list[asyncio.Task[None]] = []
         self._replies = self._tries = self._seen = 0
         self._refused: tuple[ModelRequest, ModelError] | None = None
+        self._moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._aloft: set[int | str] = set()
+        self._landed = asyncio.Event()
+        self._landed.set()
+        self._handed_over = False
         self.usage = NO_USAGE
 
     def begin(self) -> None:
@@ -50,32 +82,114 @@ class RunningAttempt:
     async def model(
         self, request: ModelRequest, call: Callable[[ModelRequest, float], Awaitable[ModelReply]]
     ) -> ModelReply:
-        """As :meth:`agents.ports.Attempt.model`."""
+        """As :meth:`agents.ports.Attempt.model`.
+
+        Raises:
+            LaneMoved: no call may begin here any more.
+        """
+        n = self._replies + 1
         self._decided("retry")
-        await self.recorded()
-        try:
-            reply = await call(request, self.left())
-        except ModelError as error:
-            self._tries += 1
-            self._refused = request, error
-            raise
+        if n not in self._past.replies:
+            await self._clear_to_call()
+        reply = self._past.replies.get(n)
+        if reply is None:
+            self._tries = max(self._tries, self._past.tries.get(n, 0))
+            with self._flight(n):
+                try:
+                    call_id = self._journal.call_id(n, self._tries + 1)
+                    reply = await call(replace(request, call_id=call_id), self.left())
+                except ModelError as error:
+                    self._tries += 1
+                    self._refused = request, error
+                    raise
+                self._write(self._journal.model_called(n, self._seen, request, reply))
         self.usage += reply.usage
-        self._replies, self._tries = self._replies + 1, 0
-        self._write(self._journal.model_called(self._replies, self._seen, request, reply))
+        self._replies, self._tries = n, 0
         self._seen = len(request.messages) + 1  # the reply among them
         return reply
 
     async def tool(
         self, call: ToolCall, run: Callable[[float], Awaitable[ToolReply]], *, once: bool = False
     ) -> ToolReply:
-        """As :meth:`agents.ports.Attempt.tool`."""
-        await self.recorded()
-        if once:
-            await self._journal.tool_started(call)
-        reply = await run(self.left())
+        """As :meth:`agents.ports.Attempt.tool`.
+
+        Raises:
+            LaneMoved: no call may begin here any more.
+            OutcomeUnknown: a call that must not be repeated began before, and has no end.
+        """
+        if call.id not in self._past.tools:
+            await self._clear_to_call()
+        ended = self._past.tools.get(call.id)
+        if ended is not None:
+            reply = await self._recalled(ended)
+        elif call.id in self._past.started:
+            raise OutcomeUnknown(f"{call.name} must not run twice, and whether it ran is not known")
+        else:
+            with self._flight(call.id):
+                if once:
+                    await self._journal.tool_started(call)
+                reply = await run(self.left())
+                self._write(self._journal.tool_called(call, reply))
         self.usage += A_TOOL_CALL
-        self._write(self._journal.tool_called(call, reply))
         return reply
+
+    async def _recalled(self, ended: ToolCalled) -> ToolReply:
+        output = await self._resolver.resolve(ended.output)
+        return ToolReply(output=output, error=ended.error, latency_ms=ended.latency_ms)
+
+    async def _clear_to_call(self) -> None:
+        """Wait until all replies are on the journal and the lane is surely ours."""
+        await self.recorded()
+        if not self._standing.sure and not self._moved.done():
+            sure = asyncio.ensure_future(self._standing.wait())
+            try:
+                await asyncio.wait([sure, self._moved], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                sure.cancel()
+        if self._moved.done():
+            # Calls side by side with this one come to their end first: they are paid for.
+            await self._landed.wait()
+            await self.recorded()
+            raise LaneMoved
+
+    @contextmanager
+    def _flight(self, call: int | str) -> Iterator[None]:
+        """A call is under way: a model's by its number, a tool's by its id."""
+        self._aloft.add(call)
+        self._landed.clear()
+        try:
+            yield
+        finally:
+            self._aloft.discard(call)
+            if not self._aloft:
+                self._landed.set()
+
+    async def hand_over(self) -> None:
+        """The lane may move: journal which calls are under way, and wait until all of it is there.
+
+        Raises:
+            RecordRefused, Unwritable: the journal cannot hold a part of it.
+        """
+        if self._aloft:
+            self._handed_over = True
+            await self._journal.handed_over(self._aloft, self.left())
+        await self.recorded()
+
+    def keep(self) -> None:
+        """The lane has not moved after all."""
+        if self._handed_over:
+            self._handed_over = False
+            self._write(self._journal.handed_over((), 0.0))
+
+    def move(self) -> None:
+        """The lane is another's: begin no further call here. What is under way comes to its end."""
+        if not self._moved.done():
+            self._moved.set_result(None)
+
+    @property
+    def moved(self) -> bool:
+        """It begins no further call here."""
+        return self._moved.done()
 
     async def recorded(self) -> None:
         """Wait until every reply so far is on the journal.
@@ -112,12 +226,19 @@ class RunningAttempt:
         self._writing.append(asyncio.create_task(entry))
 
     async def wait(self, seconds: float) -> None:
-        """As :meth:`agents.ports.Attempt.wait`."""
+        """As :meth:`agents.ports.Attempt.wait`.
+
+        Raises:
+            LaneMoved: no call may begin here any more.
+        """
         if seconds >= self.left():
             raise TimeoutError
         self._decided("retry")
         self.give_back()
-        await asyncio.sleep(seconds)
+        await asyncio.wait([self._moved], timeout=seconds)
+        if self._moved.done():
+            await self.recorded()
+            raise LaneMoved
         await self.take(back=True)
 
     async def take(self, *, back: bool = False) -> None:

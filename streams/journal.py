@@ -1,5 +1,6 @@
 """The journal of one attempt: every call of a model or tool, on ``transcripts`` before the agent goes on."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,8 @@ from streams.topics import TRANSCRIPTS
 from streams.transcript import (
     Asked,
     AttemptRecord,
+    CallId,
+    HandedOver,
     ModelCalled,
     ModelFailed,
     ToolCalled,
@@ -90,6 +93,25 @@ class Journal:
                 latency_ms=reply.latency_ms,
             )
         )
+
+    async def handed_over(self, calls: Iterable[int | str], within_s: float) -> None:
+        """The lane may move while these calls are under way: models' by number, tools' by id.
+
+        Args:
+            within_s: Seconds until the last of them has its reply, or never will.
+        """
+        await self._write(
+            HandedOver(
+                **self._names,
+                model_calls=tuple(sorted(call for call in calls if isinstance(call, int))),
+                tool_calls=tuple(sorted(call for call in calls if isinstance(call, str))),
+                within_s=round(within_s, 3),
+            )
+        )
+
+    def call_id(self, n: int, tried: int) -> str:
+        """The name under which the endpoint knows the *tried*-th try of the *n*-th model call."""
+        return str(CallId(**self._names, n=n, tried=tried))
 
     async def _write(self, record: AttemptRecord) -> None:
         data = write_transcript(record)

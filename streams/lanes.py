@@ -1,30 +1,34 @@
-"""Lanes: run the commands of a partition, a few at a time, none lost.
+"""Lanes: run the commands of a partition, a few at a time, none lost and none paid for twice.
 
 A lane pulls everything on its partition. What it pulled waits for a slot, in turns among jobs;
 it is acknowledged once its event is on the log, and in delivery order. What is delivered again
-while it still runs here, or has just finished, is joined and not run twice.
+while it still runs here, or has just finished, is joined and not run twice; what was begun
+elsewhere goes on from its journal.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from random import random
+from typing import NamedTuple
 
 import structlog
 
 from agents.ports import Crew
 from streams import dead_letters
-from streams.attempt import RunningAttempt
+from streams.attempt import LaneMoved, RunningAttempt
 from streams.claims import Resolver
 from streams.core.commands import Command
 from streams.delivery import Sender
 from streams.journal import Journal
-from streams.log import Delivery, Log, Record, RecordRefused
+from streams.lane import Lane
+from streams.log import Delivery, Log, LogUnavailable, Record, RecordRefused
 from streams.outcome import Outcomes, unreadable
 from streams.settings import Settings
 from streams.slots import Slots
-from streams.topics import DEAD_LETTERS
+from streams.standing import Standing
+from streams.takeover import TakeOver
+from streams.topics import DEAD_LETTERS, SUBTASKS
 from streams.transcript import attempt_key
 from streams.wire.commands import read_command
 from streams.wire.envelope import Unreadable, Unwritable
@@ -32,18 +36,32 @@ from streams.wire.envelope import Unreadable, Unwritable
 REMEMBER_S = 15.0
 """Seconds that a finished attempt is remembered, for deliveries that come again in a rebalance."""
 
+FLUSH_S = 5.0
+"""Seconds that a rebalance waits for the journal at most; the group waits for 30."""
+
+AGAIN_S = 1.0
+
 
 class LaneStalled(Exception):
     """A lane has work and makes no progress; the worker must be started again."""
 
 
+class Run(NamedTuple):
+    """An attempt that has begun."""
+
+    key: bytes
+    lane: int
+    attempt: RunningAttempt
+
+
 class Lanes:
-    """The lanes of one process.
+    """The lanes of one process; also a :class:`streams.log.Member` of their group.
 
     Args:
         sender: The process's one sender.
         run: The process's own name for its life, new at every start.
         chance: Numbers between 0 and 1, for the jitter of backoffs.
+        monotonic: Seconds on the clock of :meth:`heard`; None: the event loop's.
     """
 
     def __init__(
@@ -55,48 +73,115 @@ class Lanes:
         *,
         run: str,
         chance: Callable[[], float] = random,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
+        self._kafka, self._sender = log, sender
         self._settings, self._crew, self._run, self._chance = settings, crew, run, chance
-        self._sender = sender
         self._resolver = Resolver(log)
         self._outcomes = Outcomes(
             sender, lanes=settings.lanes, run=run, chance=chance, secret=settings.api_key
         )
-        self._owned: set[Lane] = set()
-        self._attempts: dict[bytes, asyncio.Task[None]] = {}
-        self._begun: set[asyncio.Task[None]] = set()
+        self._lanes: set[Lane] = set()
+        self._attempts: dict[bytes, asyncio.Task[bool]] = {}
+        self._running: dict[asyncio.Task[bool], Run] = {}
+        self._ends: dict[int, asyncio.Task[Mapping[int, int]]] = {}
         self._draining = False
         self.slots = Slots(self._capacity)
         self._time = asyncio.get_running_loop().time
+        self._standing = Standing(settings.session_timeout_s, monotonic or self._time, self.slots.pump)
         self._moved = self._time()
         self._broken: BaseException | None = None
         self._log = structlog.get_logger().bind(part="lanes")
 
     def _capacity(self) -> int:
-        share = self._settings.concurrency * len(self._owned) / self._settings.lanes
-        return max(1, round(share)) if self._owned else 0
+        """Our share of the cap; none while the group does not hear us: those calls might be another's."""
+        if not self._standing.owned or not self._standing.sure:
+            return 0
+        share = round(self._settings.concurrency * len(self._standing.owned) / self._settings.lanes)
+        return max(1, share) - sum(lane.takeover.elsewhere for lane in self._lanes)
+
+    async def let_go(self) -> None:
+        """Begin no call, and journal what is under way: whoever gets a lane goes on from there."""
+        sure = self._standing.sure
+        self._standing.hold()
+        attempts = [run.attempt for run in self._running.values()]
+        try:
+            async with asyncio.timeout(FLUSH_S):
+                await asyncio.gather(
+                    *((each.hand_over() if sure else each.recorded()) for each in attempts),
+                    return_exceptions=True,
+                )
+        except TimeoutError:
+            self._log.warning("journal_late", attempts=len(attempts), waited_s=FLUSH_S)
+
+    def take(self, partitions: Sequence[int], generation: int) -> None:
+        """These lanes are ours, and no others; those that are new to us are read up on."""
+        lost, new = self._standing.take(partitions, generation)
+        if new:
+            ends = asyncio.create_task(self._where_they_end(sorted(new)))
+            self._ends.update(dict.fromkeys(new, ends))
+        for lane in self._lanes:
+            if lane.partition in lost:
+                self._let_go(lane)
+        for run in self._running.values():
+            if run.lane in lost:
+                run.attempt.move()
+            else:
+                run.attempt.keep()
+        self.slots.pump()
+        self._log.info("lanes_owned", lanes=sorted(partitions), capacity=self._capacity())
+
+    def heard(self, at: float) -> None:
+        """The group took us for a member at *at*."""
+        self._standing.heard(at)
+
+    async def _where_they_end(self, partitions: Sequence[int]) -> Mapping[int, int]:
+        while True:
+            try:
+                return await self._kafka.ends(SUBTASKS, partitions)
+            except LogUnavailable as error:
+                self._log.warning("lanes_wait_for_log", lanes=list(partitions), reason=str(error))
+                await asyncio.sleep(AGAIN_S)
 
     async def lane(self, partition: int, deliveries: AsyncIterator[Delivery]) -> None:
         """Run the commands of one partition until it is lost."""
-        lane = Lane(partition)
-        self._owned.add(lane)
-        self.slots.pump()
-        self._log.info("lane_owned", lane=partition, capacity=self._capacity())
+        lane: Lane | None = None
         try:
             async for delivery in deliveries:
+                ends = self._ends[partition]
+                if lane is None or lane.takeover.ends is not ends:
+                    # For the first time, or after the group went on without us for a while.
+                    if lane is not None:
+                        self._leave(lane)
+                    lane = self._begin(partition, ends, delivery.record)
                 if not self._draining:
-                    lane.add(delivery, self._attempt_for(delivery.record))
+                    lane.add(delivery, self._attempt_for(lane, delivery.record))
         finally:
-            self._owned.discard(lane)
-            self._let_go(lane)
-            self._log.info("lane_lost", lane=partition)
+            if lane is not None:
+                self._leave(lane)
 
-    def _let_go(self, lane: "Lane") -> None:
+    def _begin(self, partition: int, ends: "asyncio.Task[Mapping[int, int]]", first: Record) -> Lane:
+        takeover = TakeOver(self._kafka, partition, ends=ends, first=first, lanes=self._settings.lanes)
+        takeover.reading.add_done_callback(self._read_up)
+        lane = Lane(partition, takeover)
+        self._lanes.add(lane)
+        return lane
+
+    def _leave(self, lane: Lane) -> None:
+        self._lanes.discard(lane)
+        self._let_go(lane)
+        lane.takeover.reading.cancel()
+
+    def _read_up(self, reading: "asyncio.Task[None]") -> None:
+        if not reading.cancelled() and (error := reading.exception()) is not None:
+            self._broken = error
+
+    def _let_go(self, lane: Lane) -> None:
         """Cancel what has not begun; it is delivered again, here or elsewhere."""
-        for task in lane.held - self._begun:
+        for task in lane.held - self._running.keys():
             task.cancel()
 
-    def _attempt_for(self, record: Record) -> "asyncio.Task[None]":
+    def _attempt_for(self, lane: Lane, record: Record) -> "asyncio.Task[bool]":
         """The task that runs this command: one that runs or has just finished here, or a new one."""
         try:
             command = read_command(record)
@@ -105,45 +190,95 @@ class Lanes:
             key, work = b"%d-%d" % (record.partition, record.offset), partial(self._bury, record, str(error))
         else:
             key = attempt_key(command.job, command.task, command.attempt)
-            work = partial(self._perform, command, record.partition, key)
+            work = partial(self._perform, command, record, key, lane.takeover)
         task = self._attempts.get(key)
-        if task is None or task.cancelled() or task.cancelling():
+        if task is None or self._is_over_here(task):
             task = asyncio.create_task(work(), name=key.decode())
             self._attempts[key] = task
             task.add_done_callback(lambda done: self._forget_later(key, done))
         return task
 
-    def _forget_later(self, key: bytes, task: "asyncio.Task[None]") -> None:
+    def _is_over_here(self, task: "asyncio.Task[bool]") -> bool:
+        """It does not bring the attempt to its end: it was cancelled, or the lane moved meanwhile."""
+        if task.done():
+            return task.cancelled() or task.exception() is not None or not task.result()
+        return task.cancelling() > 0 or (task in self._running and self._running[task].attempt.moved)
+
+    def _forget_later(self, key: bytes, task: "asyncio.Task[bool]") -> None:
         later = asyncio.get_running_loop().call_later
 
         def forget() -> None:
-            if any(task in lane.held for lane in self._owned):
+            if any(task in lane.held for lane in self._lanes):
                 later(REMEMBER_S, forget)  # behind a slow one: a rebalance delivers it again
             elif self._attempts.get(key) is task:
                 del self._attempts[key]
 
         self._moved = self._time()
+        begun = self._running.pop(task, None) is not None
         if task.cancelled():
-            if task in self._begun and not self._draining:
+            if begun and not self._draining:
                 self._broken = asyncio.CancelledError(f"{key.decode()} was cancelled by none of us")
             forget()
         elif (error := task.exception()) is not None:
             self._broken = error
             forget()
-        else:
+        elif task.result():
             later(REMEMBER_S, forget)
+        else:
+            forget()
 
-    async def _perform(self, command: Command, partition: int, key: bytes) -> None:
-        """Run one command to its event on the log."""
-        journal = Journal(self._sender, command, partition=partition, run=self._run)
-        attempt = RunningAttempt(command, journal, self.slots, chance=self._chance)
-        await attempt.take()
-        self._has_begun()
+    async def _perform(self, command: Command, record: Record, key: bytes, takeover: TakeOver) -> bool:
+        """Run one command to its event on the log; False where it goes on elsewhere."""
+        past = await takeover.past(record, key)
+        if past is None:
+            return True
+        try:
+            if await self._ended_here(key):
+                return True
+            await past.settle()
+            self.slots.pump()
+            journal = Journal(self._sender, command, partition=record.partition, run=self._run)
+            attempt = RunningAttempt(
+                command,
+                journal,
+                self.slots,
+                self._standing,
+                past=past,
+                resolver=self._resolver,
+                chance=self._chance,
+            )
+            await attempt.take()
+            return await self._run_attempt(command, attempt, key, record.partition)
+        finally:
+            takeover.over(key)
+
+    async def _ended_here(self, key: bytes) -> bool:
+        """Wait for the attempt's run here from when the lane was ours before; True where it told its end.
+
+        Where it did not, the replies of its calls are on the journal now.
+        """
+        before = [task for task, run in self._running.items() if run.key == key]
+        if not before:
+            return False
+        await asyncio.wait(before)
+        return any(not each.cancelled() and each.exception() is None and each.result() for each in before)
+
+    async def _run_attempt(
+        self, command: Command, attempt: RunningAttempt, key: bytes, partition: int
+    ) -> bool:
+        """From here on the attempt outlives its lane: what is paid for is journaled, or told to its job."""
+        self._moved = self._time()
+        task: asyncio.Task[bool] | None = asyncio.current_task()
+        assert task is not None
+        self._running[task] = Run(key, partition, attempt)
         attempt.begin()
         began = self._time()
         telling = self._outcomes.tell_start_later(command)
         try:
             outcome = await self._outcomes.run(command, attempt, self._crew, self._resolver)
+        except LaneMoved:
+            self._log.info("attempt_handed_over", job=command.job, task=command.task, attempt=command.attempt)
+            return False
         finally:
             telling.cancel()
             attempt.give_back()
@@ -155,16 +290,9 @@ class Lanes:
             await attempt.end()
         except (RecordRefused, Unwritable) as error:
             self._log.error("journal_refused", lane=partition, attempt=key.decode(), reason=str(error))
+        return True
 
-    def _has_begun(self) -> None:
-        """From here to its end the attempt outlives its lane: what it is paid for is told to its job."""
-        self._moved = self._time()
-        task = asyncio.current_task()
-        assert task is not None
-        self._begun.add(task)
-        task.add_done_callback(self._begun.discard)
-
-    async def _bury(self, record: Record, reason: str) -> None:
+    async def _bury(self, record: Record, reason: str) -> bool:
         """A command that cannot be read: a dead letter, and word to its job where the key names it."""
         self._log.warning("command_unreadable", lane=record.partition, offset=record.offset, reason=reason)
         for write in (dead_letters.write, dead_letters.write_without_value):
@@ -178,6 +306,7 @@ class Lanes:
                 self._log.warning("dead_letter_refused", lane=record.partition, reason=str(error))
         if event := unreadable(record.key, reason):
             await self._outcomes.send(event)
+        return True
 
     async def watch(self) -> None:
         """Until cancelled, look for lanes that have work and make no progress.
@@ -191,63 +320,36 @@ class Lanes:
             await asyncio.sleep(min(1.0, stall / 4))
             if self._broken is not None:
                 raise LaneStalled("an attempt ended without an event") from self._broken
+            if not self._standing.sure:
+                self._moved = self._time()  # nothing may begin, and a stuck attempt blocks nobody
+                continue
             if not self.slots.waiting or self.slots.taken >= self._capacity():
                 busy = self._outcomes.longest_overdue()
                 if busy is not None and busy[1] > stall:
                     raise LaneStalled(f"attempt {busy[0]} goes on {busy[1]:.0f} s after its time was over")
                 if self.slots.taken or busy is not None:
                     continue  # one that waits within its time has no slot
-                if self._sender.away or not any(lane.delivered for lane in self._owned):
+                if self._sender.away or not any(lane.delivered for lane in self._lanes):
                     self._moved = self._time()
                     continue
             if self._time() - self._moved > stall:
-                where = ", ".join(lane.where() for lane in self._owned if lane.delivered)
+                where = ", ".join(lane.where() for lane in self._lanes if lane.delivered)
                 raise LaneStalled(f"no progress for {stall:g} s with work delivered: {where}")
 
     async def drain(self) -> None:
-        """Begin nothing more; give what runs ``drain_s`` seconds to end and be acknowledged."""
+        """Begin nothing more; give calls under way ``drain_s`` seconds to end and be acknowledged.
+
+        An attempt that would need another call is handed over: whoever has its lane next goes on
+        from its journal.
+        """
         self._draining = True
-        for lane in self._owned:
+        for lane in self._lanes:
             self._let_go(lane)
-        running = list(self._begun)
+        for run in self._running.values():
+            run.attempt.move()
+        running = list(self._running)
         if running:
             _, late = await asyncio.wait(running, timeout=self._settings.drain_s)
             for task in late:
                 task.cancel()
             self._log.info("lanes_drained", finished=len(running) - len(late), given_up=len(late))
-
-
-class Lane:
-    """One partition while this process owns it.
-
-    Attributes:
-        delivered: What was delivered in this generation of the group and is not acknowledged yet.
-        held: The tasks of all that was delivered and is not acknowledged, in whichever generation.
-    """
-
-    def __init__(self, partition: int) -> None:
-        self.partition = partition
-        self.delivered: deque[tuple[Delivery, asyncio.Task[None]]] = deque()
-        self.held: set[asyncio.Task[None]] = set()
-
-    def add(self, delivery: Delivery, task: "asyncio.Task[None]") -> None:
-        """A command was delivered; *task* runs it."""
-        if self.delivered and delivery.record.offset <= self.delivered[-1][0].record.offset:
-            # A rebalance: all that is not committed comes again, in order. The acknowledgements of
-            # what came before have no effect any more, and must not be waited for.
-            self.delivered.clear()
-        self.delivered.append((delivery, task))
-        self.held.add(task)
-        task.add_done_callback(self._acknowledge)
-
-    def _acknowledge(self, _: object) -> None:
-        while self.delivered and (task := self.delivered[0][1]).done():
-            if task.cancelled() or task.exception() is not None:
-                return  # not done: it, and all behind it, is delivered again
-            self.held.discard(task)
-            self.delivered.popleft()[0].ack()
-
-    def where(self) -> str:
-        """The oldest command that is not acknowledged, for a person."""
-        record = self.delivered[0][0].record
-        return f"subtasks[{record.partition}]@{record.offset} {(record.key or b'').decode(errors='replace')}"

@@ -40,8 +40,12 @@ class NoSuchTopic(LogUnavailable):
     """The log has no such topic; ``anabranch topics create`` makes it."""
 
 
+class NotAllowed(LogUnavailable):
+    """The log does not let us in, or do this; somebody must change that before trying again can help."""
+
+
 class RecordRefused(Exception):
-    """The log will never take this record: too large, or not allowed."""
+    """The log will never take this record: too large, for example."""
 
 
 class Fenced(Exception):
@@ -190,8 +194,12 @@ class Member(Protocol):
         It must return within some seconds, or the group goes on without this process.
         """
 
-    def take(self, partitions: Sequence[int]) -> None:
-        """The rebalance is over: these partitions are ours, some perhaps as before, and no others."""
+    def take(self, partitions: Sequence[int], generation: int) -> None:
+        """The rebalance is over: these partitions are ours, some perhaps as before, and no others.
+
+        *generation* counts the group's rebalances. Where it is not the next one, the group went on
+        without this process, and what it keeps may have been another's meanwhile.
+        """
 
     def heard(self, at: float) -> None:
         """The group took us for a member when we asked at *at*, in seconds on the monotonic clock."""

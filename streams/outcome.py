@@ -8,7 +8,7 @@ from dataclasses import replace
 import structlog
 
 from agents.ports import Crew, Done, GaveUp, PlanMade, PlanRefused
-from streams.attempt import RunningAttempt
+from streams.attempt import LaneMoved, OutcomeUnknown, RunningAttempt
 from streams.claims import Resolver, check_in
 from streams.core.backoff import backoff
 from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
@@ -78,7 +78,11 @@ class Outcomes:
         told.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def run(self, command: Command, attempt: RunningAttempt, crew: Crew, resolver: Resolver) -> Ended:
-        """Run an attempt to its end, whatever that is; only a cancellation gets out."""
+        """Run an attempt to its end, whatever that is.
+
+        Raises:
+            LaneMoved: it goes on elsewhere.
+        """
         self._running[id(attempt)] = command, self._time() + command.timeout_s
         try:
             async with asyncio.timeout(command.timeout_s):
@@ -93,6 +97,10 @@ class Outcomes:
         except TimeoutError:
             reason = f"no result within {command.timeout_s:g} s"
             return GaveUp(kind="timeout", reason=reason, final=False, usage=attempt.usage)
+        except LaneMoved:
+            raise
+        except OutcomeUnknown as error:
+            return GaveUp(kind="unknown_outcome", reason=str(error), final=True, usage=attempt.usage)
         except Exception as error:  # noqa: BLE001 - an agent's fault fails its attempt, not the lane
             self._log.exception("attempt_broken", job=command.job, task=command.task, attempt=command.attempt)
             reason = self._hide(f"{type(error).__name__}: {error}")[:500]

@@ -1,6 +1,6 @@
 """Stream agents on Faust, with what of Faust has to be changed to lose nothing.
 
-Six overrides, all of them in this module; docs/facts.md tells what was measured with and without
+Eight overrides, all of them in this module; docs/facts.md tells what was measured with and without
 them, and tests/streams/test_faust_overrides.py fails when an upgrade changes what they rely on:
 
 1. reads committed transactions only, and waits 50 ms for a fetch instead of 1,500;
@@ -8,20 +8,26 @@ them, and tests/streams/test_faust_overrides.py fails when an upgrade changes wh
 3. takes the highest acknowledged offset for the next to commit: agents acknowledge in order;
 4. has no gaps to step over: transactions leave some, and Faust's way of counting them stalls commits;
 5. makes the transport that uses these;
-6. lets the process end although the consumer's thread does not, as when no broker answers any more.
+6. lets the process end although the consumer's thread does not, as when no broker answers any more;
+7. tells whoever works on partitions of rebalances, before Faust acts on them;
+8. and of every word of the group that it still counts us in.
 """
 
 import asyncio
 import tempfile
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 import faust
+from aiokafka.errors import NoError, RebalanceInProgressError
+from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
 from faust.transport.drivers import aiokafka as driver
 from mode.threads import WorkerThread
 
-from streams.log import Agent, Record
+from streams.kafka.connection import faust_credentials
+from streams.log import Agent, Member, Record
 from streams.settings import Settings
 
 FETCH_WAIT_MS = 50
@@ -29,6 +35,10 @@ FETCH_WAIT_MS = 50
 difference, but one fetch is in flight a node, and a partition that was busy when it left must wait."""
 
 COMMIT_S = 0.5
+
+COUNT_US_IN = (HeartbeatRequest, SyncGroupRequest)
+STILL_IN = (NoError.errno, RebalanceInProgressError.errno)
+"""To a heartbeat; a member must rejoin, and is one until the rebalance is over."""
 
 
 class DaemonThread(WorkerThread):
@@ -45,9 +55,25 @@ class DaemonThread(WorkerThread):
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
-    """Override 1: neither Faust nor aiokafka lets these two be set from outside."""
+    """Overrides 1 and 8: neither Faust nor aiokafka lets these two be set from outside."""
 
     Worker = DaemonThread
+
+    async def on_start(self) -> None:
+        """Listen to what the group answers."""
+        await super().on_start()
+        coordinator: Any = self._consumer._coordinator  # noqa: SLF001
+        send = coordinator._send_req  # noqa: SLF001
+
+        async def send_and_tell(request: Any) -> Any:
+            at = time.monotonic()  # a reply may be old by the time it is read, as after SIGSTOP
+            reply = await send(request)
+            if isinstance(request, COUNT_US_IN) and reply.error_code in STILL_IN:
+                for member in self.app.members.values():
+                    self.app.loop.call_soon_threadsafe(member.heard, at)
+            return reply
+
+        coordinator._send_req = send_and_tell  # noqa: SLF001
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
@@ -57,15 +83,25 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
 
 class Consumer(driver.Consumer):
-    """Overrides 2 to 4."""
+    """Overrides 2 to 4, and 7."""
+
+    app: Any
 
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
-        """Commit first."""
+        """Let go, and commit first."""
+        for member in self.app.members.values():
+            await member.let_go()
         await self.commit()
         await super().on_partitions_revoked(revoked)
+
+    async def on_partitions_assigned(self, assigned: Any, generation_id: int = 0) -> None:
+        """Tell whoever works on them first: the agents of what was lost are cancelled next."""
+        for topic, member in self.app.members.items():
+            member.take([place.partition for place in assigned if place.topic == topic], generation_id)
+        await super().on_partitions_assigned(assigned, generation_id)
 
     def _new_offset(self, tp: Any) -> int | None:
         acked = self._acked.pop(tp, None)
@@ -83,7 +119,13 @@ class Transport(driver.Transport):
 
 
 class App(faust.App):
-    """Override 5."""
+    """Override 5.
+
+    Attributes:
+        members: By topic, with its prefix: who is told of rebalances and heartbeats.
+    """
+
+    members: Mapping[str, Member] = {}
 
     def _new_transport(self) -> Transport:
         return Transport(self.conf.broker_consumer, self)
@@ -125,10 +167,13 @@ class FaustAgents:
 
     Args:
         agents: By topic, without its prefix.
+        members: By topic: told of this process's place in the group, on the main thread.
     """
 
-    def __init__(self, settings: Settings, agents: Mapping[str, Agent]) -> None:
-        self._settings, self._agents = settings, agents
+    def __init__(
+        self, settings: Settings, agents: Mapping[str, Agent], members: Mapping[str, Member] | None = None
+    ) -> None:
+        self._settings, self._agents, self._members = settings, agents, members or {}
         self._scratch = tempfile.TemporaryDirectory(prefix="anabranch-")
         self._app = self._make_app()
 
@@ -140,6 +185,7 @@ class FaustAgents:
         app = App(
             f"{settings.prefix}agents",
             broker=[f"kafka://{server}" for server in settings.brokers.split(",")],
+            broker_credentials=faust_credentials(settings),
             store="memory://",
             datadir=self._scratch.name,  # Faust makes one, whether it is needed or not
             web_enabled=False,
@@ -160,6 +206,7 @@ class FaustAgents:
             worker_redirect_stdouts=False,
             **static,
         )
+        app.members = {settings.prefix + topic: member for topic, member in self._members.items()}
         for name, agent in self._agents.items():
             topic = app.topic(
                 f"{settings.prefix}{name}",

@@ -121,7 +121,7 @@ class Streams:
             return
         if self.told is not None:
             self.told.heard(at)
-            self.told.take(partitions)
+            self.told.take(partitions, generation)
         for partition in [each for each in self._running if each not in partitions]:
             self._cancel(partition)
         for partition in partitions:

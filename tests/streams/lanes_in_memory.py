@@ -95,7 +95,7 @@ class LanesInMemory:
             run=f"run-{self._workers}",
             chance=lambda: 0.5,
         )
-        log.start(log.deliveries(SUBTASKS, "agents", lanes.lane))
+        log.start(log.deliveries(SUBTASKS, "agents", lanes.lane, lanes))
         return Worker(log=log, lanes=lanes, watching=log.start(lanes.watch()))
 
     async def put(

@@ -50,7 +50,7 @@ class SwarmInMemory:
         lanes = Lanes(log, sender, self.settings, self.script.crew(), run=run, chance=chance)
         intake = Intake(sender, lanes=self.settings.lanes, run=run)
         log.start(Orchestrator(log, self.settings, chance=chance).run())
-        log.start(log.deliveries(SUBTASKS, "agents", lanes.lane))
+        log.start(log.deliveries(SUBTASKS, "agents", lanes.lane, lanes))
         log.start(log.deliveries(GOALS, "agents", intake.agent))
         return log
 

@@ -1,84 +1,20 @@
 """One attempt: its calls on the journal in order, its slot given back while it waits, its time kept."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 import pytest
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply, ToolSpec
-from streams.attempt import RunningAttempt
 from streams.claims import Resolver
-from streams.core.values import Inline, Json, Reference, Usage
-from streams.delivery import Sender
-from streams.journal import Journal
+from streams.core.values import Inline, Json, Reference
 from streams.log import RecordRefused
-from streams.memory_log import NO_FAULTS, Faults, MemoryCluster
+from streams.memory_log import Faults
 from streams.memory_log.virtual_time import run
-from streams.slots import Slots
 from streams.topics import TRANSCRIPTS
 from streams.transcript import ModelCalled, ModelFailed, ToolCalled, ToolStarted, ValueChunk
 from streams.wire.envelope import Unwritable
-from streams.wire.transcripts import read_transcript, request_hash
-from tests.streams.lanes_in_memory import sub_task
-
-LOOK = ToolCall(id="c1", name="look", arguments='{"at": 1}')
-
-
-def user(text: str) -> dict[str, Json]:
-    return {"role": "user", "content": text}
-
-
-def asks(*messages: dict[str, Json], **request: Any) -> ModelRequest:
-    return ModelRequest(messages=list(messages), **request)
-
-
-def says(text: str, *, after_s: float = 1.0) -> Callable[[ModelRequest, float], Awaitable[ModelReply]]:
-    """A model that says so."""
-
-    async def call(request: ModelRequest, timeout_s: float) -> ModelReply:
-        await asyncio.sleep(after_s)
-        usage = Usage(calls=1, tokens_in=7)
-        return ModelReply(
-            message={"role": "assistant", "content": text}, finish_reason="stop", usage=usage, model="m"
-        )
-
-    return call
-
-
-async def fails(request: ModelRequest, timeout_s: float) -> ModelReply:
-    """A model that is overloaded."""
-    raise ModelError("overloaded", "529", retry=True, wait_s=3.0)
-
-
-async def refuses(request: ModelRequest, timeout_s: float) -> ModelReply:
-    """A model that will never answer this."""
-    raise ModelError("content_filter", "no", retry=False)
-
-
-def tool(output: Json, *, error: str | None = None) -> Callable[[float], Awaitable[ToolReply]]:
-    """A tool that returns so."""
-
-    async def call(timeout_s: float) -> ToolReply:
-        return ToolReply(output=output, error=error, latency_ms=2.5)
-
-    return call
-
-
-class Desk:
-    """One attempt under way and its journal. To be made inside the running loop."""
-
-    def __init__(self, *, timeout_s: float = 100.0, slots: int = 1, faults: Faults = NO_FAULTS) -> None:
-        self.cluster = MemoryCluster({TRANSCRIPTS: 2}, faults=faults)
-        self.log = self.cluster.connect("worker")
-        self.slots = Slots(lambda: slots)
-        command = sub_task("t", attempt=3, timeout_s=timeout_s)
-        journal = Journal(Sender(self.log.producer), command, partition=1, run="run-1")
-        self.attempt = RunningAttempt(command, journal, self.slots, chance=lambda: 0.25)
-
-    def journal(self) -> Sequence[Any]:
-        """What is on it by now."""
-        return [read_transcript(record) for record in self.cluster.records(TRANSCRIPTS, 1)]
+from streams.wire.transcripts import request_hash
+from tests.streams.desk import LOOK, Desk, asks, fails, refuses, says, tool, user
 
 
 def test_each_call_is_recorded_with_what_is_new_in_it() -> None:

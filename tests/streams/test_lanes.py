@@ -122,7 +122,7 @@ def test_a_lane_lost_and_given_back_in_the_same_moment_begins_again() -> None:
         class Again:
             def __init__(self, offset: int, acked: list[int]) -> None:
                 self._acked = acked
-                self.record = Record(SUBTASKS, 7, offset, 0, None, write_command(commands[offset]))
+                self.record = Record(SUBTASKS, 1, offset, 0, None, write_command(commands[offset]))
 
             def ack(self) -> None:
                 self._acked.append(self.record.offset)
@@ -132,12 +132,13 @@ def test_a_lane_lost_and_given_back_in_the_same_moment_begins_again() -> None:
                 yield Again(offset, acked)
             await asyncio.Event().wait()
 
+        await asyncio.sleep(1)  # it is given its lanes
         acked: list[int] = []
-        lost = asyncio.create_task(lanes.lane(7, deliveries([])))
+        lost = asyncio.create_task(lanes.lane(1, deliveries([])))
         await asyncio.sleep(1)
-        assert lanes.slots.waiting == 2
+        assert lanes.slots.waiting == 3
         lost.cancel()
-        given = asyncio.create_task(lanes.lane(7, deliveries(acked)))
+        given = asyncio.create_task(lanes.lane(1, deliveries(acked)))
         await until(lambda: acked == [0, 1, 2, 3], within_s=30)
         given.cancel()
         assert sorted(work.ended.elements()) == [command.task for command in commands]

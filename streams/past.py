@@ -1,0 +1,171 @@
+"""What an attempt did before: the replies that the journal holds from earlier owners of its lane.
+
+The agents' code runs again from its beginning with the same command. Each call whose reply is here
+is recalled instead of made, by its order (models) or its id (tools), so that it goes on from the
+last reply without paying for any of them again.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from agents.ports import ModelReply
+from streams.log import Record
+from streams.transcript import (
+    AttemptEnded,
+    HandedOver,
+    ModelCalled,
+    ModelFailed,
+    ToolCalled,
+    ToolStarted,
+    ValueChunk,
+)
+from streams.wire.envelope import Unreadable
+from streams.wire.transcripts import read_transcript
+
+
+class Past:
+    """The journal of one attempt from before its present run, which may still grow.
+
+    Attributes:
+        replies: Of models, by ``n``.
+        tools: Ended tool calls, by id.
+        started: Ids of tool calls that must not be repeated and have begun.
+        tries: Failed tries of model calls, by ``n``.
+    """
+
+    def __init__(self) -> None:
+        self.replies: dict[int, ModelReply] = {}
+        self.tools: dict[str, ToolCalled] = {}
+        self.started: set[str] = set()
+        self.tries: dict[int, int] = {}
+        self._latest = 0
+        self._elsewhere: HandedOver | None = None
+        self._failed_since: set[int] = set()
+        self._settled = False
+        self._changed: asyncio.Future[None] | None = None
+
+    def add(self, record: Record) -> None:
+        """Take in a record of the journal. One that cannot be read is no reply of ours."""
+        try:
+            entry = read_transcript(record)
+        except Unreadable:
+            return
+        self._latest = max(self._latest, record.timestamp)
+        match entry:
+            case ModelCalled(n=n, reply=reply):
+                self.replies.setdefault(n, reply)
+            case ModelFailed(n=n, tried=tried):
+                self.tries[n] = max(self.tries.get(n, 0), tried)
+                self._failed_since.add(n)
+            case ToolStarted(call=call):
+                self.started.add(call.id)
+            case ToolCalled(call=call):
+                self.tools.setdefault(call.id, entry)
+            case HandedOver() if not self._settled:
+                self._elsewhere = entry
+                self._failed_since.clear()
+            case HandedOver() | AttemptEnded() | ValueChunk():
+                pass
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Calls of this attempt are under way at the lane's last owner, and their replies still come."""
+        left = self._elsewhere
+        if left is None:
+            return False
+        return any(n not in self.replies and n not in self._failed_since for n in left.model_calls) or any(
+            name not in self.tools for name in left.tool_calls
+        )
+
+    async def settle(self) -> None:
+        """Wait for the replies that still come from the lane's last owner, up to their deadline.
+
+        After that they never will: their process has died since it handed the lane over.
+        """
+        left = self._elsewhere
+        if left is None:
+            self._settled = (
+                True  # a handover from now on is of one who does not know yet that he lost the lane
+            )
+            return
+        seconds = left.within_s - (self._latest - left.at) / 1000
+        try:
+            async with asyncio.timeout(max(0.0, seconds)):
+                while self.elsewhere:
+                    self._changed = asyncio.get_running_loop().create_future()
+                    await self._changed
+        except TimeoutError:
+            pass
+        finally:
+            self._changed = None
+        self._settled, self._elsewhere = True, None
+
+
+NO_PAST = Past()
+"""That of an attempt which begins for the first time; nothing is ever added to it."""
+
+
+class Pasts:
+    """The journal of a lane, by attempt, from before this process owned it.
+
+    Records are kept as they stand until their attempt begins; those of attempts that are not
+    *wanted* are not kept at all.
+    """
+
+    def __init__(self, wanted: Callable[[bytes], bool]) -> None:
+        self._wanted = wanted
+        self._records: dict[bytes, list[Record]] = {}
+        self._live: dict[bytes, Past] = {}
+        self._seen = -1
+
+    def add(self, record: Record) -> None:
+        """Take in a record of the lane's journal, each once."""
+        if record.offset <= self._seen or record.key is None:
+            return
+        self._seen = record.offset
+        if b'"ValueChunk"' in (record.value or b"")[:40]:
+            return  # read by whoever follows a claim check
+        if (past := self._live.get(record.key)) is not None:
+            past.add(record)
+        elif self._wanted(record.key):
+            self._records.setdefault(record.key, []).append(record)
+
+    def begin(self, key: bytes) -> Past:
+        """The past of an attempt that begins again; it grows until :meth:`end`."""
+        past = self._live.get(key)
+        if past is None:
+            past = self._live[key] = Past()
+            for record in self._records.pop(key, ()):
+                past.add(record)
+        return past
+
+    def begin_handed_over(self) -> None:
+        """Begin with those that may have calls under way elsewhere, so that :attr:`elsewhere` counts them."""
+        for key, records in list(self._records.items()):
+            if any(b'"HandedOver"' in (record.value or b"")[:40] for record in records):
+                self.begin(key)
+
+    @property
+    def elsewhere(self) -> int:
+        """How many attempts have calls under way at the lane's last owner."""
+        return sum(past.elsewhere for past in self._live.values())
+
+    def end(self, key: bytes) -> None:
+        """The attempt is over."""
+        self._live.pop(key, None)
+
+    def forget(self) -> None:
+        """Whatever was delivered again has begun: keep nothing for others."""
+        self._records.clear()
+
+    @property
+    def live(self) -> int:
+        """How many attempts still look back."""
+        return len(self._live)
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts have a past here."""
+        return len(self._live) + len(self._records)
