@@ -1,0 +1,48 @@
+"""Faults of what comes in: goals twice and in another order, records that nobody can read."""
+
+import asyncio
+from random import Random
+
+from streams.chaos.attacks.registry import fault
+from streams.chaos.scene import Scene
+from streams.log import Record
+from streams.topics import GOALS, JOB_EVENTS, SUBTASKS
+
+POISON = (
+    b"\xff\x00\xfe",
+    b"{",
+    b"",
+    b'{"goal": 1}',
+    b'"' + b"[" * 2_000,
+    b'{"id":"x","plan":[{"id":"t1"}]}',
+    None,
+)
+
+
+@fault()
+async def goals_again(scene: Scene, chance: Random) -> None:
+    """Every goal so far comes again, in another order and on any partition, as from a broken producer."""
+    lanes = scene.settings.lanes
+    there: list[Record] = [
+        record
+        for partition in range(lanes)
+        async for records in scene.log.read(GOALS, partition)
+        for record in records
+        if record.value is not None and record.value not in POISON
+    ]
+    chance.shuffle(there)
+    for record in there:
+        await scene.sender.deliver(
+            GOALS, record.value, key=record.key or b"", partition=chance.randrange(lanes)
+        )
+
+
+@fault()
+async def poison(scene: Scene, chance: Random) -> None:
+    """Records that nobody can read stand among the goals, the events and the commands."""
+    for value in chance.sample(POISON, len(POISON)):
+        topic = chance.choice((GOALS, GOALS, JOB_EVENTS, SUBTASKS))
+        await scene.sender.deliver(
+            topic, value, key=b"nobody", partition=chance.randrange(scene.settings.lanes)
+        )
+        await asyncio.sleep(chance.uniform(0.0, 0.4))
