@@ -20,6 +20,7 @@ from streams.core.states import Job, New
 from streams.core.values import JobId
 from streams.effects import REFUSED, Sending, land, last_word, record_of, row_of
 from streams.log import Claim, Fenced, Log, LogUnavailable, Producer, Record, Transactions
+from streams.rebuilding import Rebuilding
 from streams.settings import Settings
 from streams.suspect import Suspect, failed, parts
 from streams.table import GapInLog, Table
@@ -50,6 +51,7 @@ class Orchestrator:
     def __init__(self, log: Log, settings: Settings, *, chance: Callable[[], float] = random.random) -> None:
         self._log, self._settings, self._chance = log, settings, chance
         self._suspects: dict[int, Suspect] = {}
+        self._condemned: dict[int, set[int]] = {}
 
     async def run(self) -> None:
         """Fold until cancelled."""
@@ -63,6 +65,11 @@ class Orchestrator:
         number = claim.partition
         async with self._log.transactions(f"orchestrator-{number}") as transactions:
             table = await Table.restore(self._log, number)
+            if table.position is None:
+                condemned, batch = self._condemned.setdefault(number, set()), self._settings.batch
+                await Rebuilding(
+                    table, self._log, transactions, number, batch=batch, condemned=condemned
+                ).run()
             timers = Timers(
                 monotonic=asyncio.get_running_loop().time,
                 chance=self._chance,
@@ -120,8 +127,11 @@ class Partition:
             self._pacing.touch(New(), job)
             self._timers.arm(New(), job)
         self._log.info("partition_owned", position=self._table.position, finished=self._table.finished)
-        # Without a row of ours the log is folded from its beginning, whatever the group committed.
+        # Without a position the log is empty; whatever the group committed, its first event is the next.
         self._claim.seek(self._table.position or 0)
+        if self._table.position is not None:
+            # The owner before may have ended between its last commit and telling the group of it.
+            self._claim.done(self._table.position)
         await self.step(())  # what became ready and was not yet released
         while True:
             if self._staged_since is not None:

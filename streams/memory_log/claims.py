@@ -109,6 +109,9 @@ class Ownership:
     def tell(self, partition: int, offset: int) -> None:
         """Note for the next commit that all below *offset* is done."""
         self._done[partition] = offset
+        self._tell_later()
+
+    def _tell_later(self) -> None:
         if self._telling is None:
             self._telling = asyncio.get_running_loop().call_later(TELL_S, self._commit)
 
@@ -118,7 +121,13 @@ class Ownership:
             self._telling = None
         group, member, generation, offsets = self._group, self._member, self._generation, dict(self._done)
         if group is not None and member is not None and offsets:
-            self._reach.call("group", "commit", lambda: group.commit(member, generation, offsets))
+            sent = self._reach.call("group", "commit", lambda: group.commit(member, generation, offsets))
+            sent.add_done_callback(self._told)
+
+    def _told(self, sent: "asyncio.Future[bool]") -> None:
+        """What did not get through is told again."""
+        if not sent.cancelled() and sent.exception() is not None and self._done:
+            self._tell_later()
 
     async def _keep(self, partition: int) -> None:
         pause = FIRST_PAUSE_S

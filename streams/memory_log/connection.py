@@ -162,6 +162,11 @@ class MemoryLog:
         """Leave cleanly: partitions move at once, unless the member is static."""
         await asyncio.gather(*(each.end() for each in list(self._memberships)))
 
+    @property
+    def steps(self) -> int:
+        """Steps that the process's tasks have taken: each from one await that waits to the next."""
+        return self._process.steps
+
     def after_steps(self, steps: int, then: Callable[[], None]) -> None:
         """Call *then* in place of the next step of any of the process's tasks but *steps*."""
         self._process.after_steps(steps, then)

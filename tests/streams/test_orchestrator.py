@@ -174,6 +174,23 @@ def test_what_is_staged_and_not_landed_is_folded_again_after_a_kill() -> None:
     run(story())
 
 
+def test_whoever_takes_over_tells_the_group_what_is_done() -> None:
+    """Also where nothing is left to do: lag is 0 although the owner before could not tell any more."""
+
+    async def story() -> None:
+        here = OnePartition()
+        first = here.orchestrator()
+        await here.put(submitted())
+        assert here.positions() == [1]
+        assert not here.cluster.committed("orchestrator", JOB_EVENTS)
+        first.kill()
+        here.orchestrator()
+        await asyncio.sleep(60)
+        assert here.cluster.committed("orchestrator", JOB_EVENTS) == {0: 1}
+
+    run(story())
+
+
 def test_events_that_cannot_be_read_are_buried_and_hold_up_nobody() -> None:
     """A tombstone's place is the log's; poison of any kind is a dead letter with its place."""
 
