@@ -1,0 +1,141 @@
+"""What the endpoint's own log shows: caps kept, and no finished call made twice."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal, TypeAlias
+
+from streams.chaos.evidence import Call, Evidence, Finding, Life
+from streams.chaos.verifying.facts import Facts, MadeCall
+
+LEFT_MS: Final = 100
+"""Milliseconds after which an endpoint has noticed at the latest that its client left."""
+
+READABLE_MS: Final = 1_000
+"""Milliseconds after which a reply on the journal is known to whoever goes on with its attempt: lanes
+read it behind the brokers, and look a last time just before they call."""
+
+ANSWERED: Final = "200"
+LEFT: Final = "left"
+
+Verdict: TypeAlias = Literal["failed", "excused", "needless"]
+"""How a call stands to the same one made again: it *failed* as far as its caller knew, so that it was
+rightly tried again; its reply was lost with its caller, which *excused* the repetition; or it was
+*needless*."""
+
+
+def caps(evidence: Evidence, calls: Iterable[MadeCall]) -> Iterator[Finding]:
+    """Calls under way at once stay below the cap.
+
+    Those of a worker that was killed or stopped in its tracks count up to then: nobody can call
+    them back, and a server sees late, or never, that its client is gone.
+    """
+    lives = {life.run: life for life in evidence.lives}
+    steps: list[tuple[int, int, str]] = []
+    for made in calls:
+        call = made.call
+        ends = [] if call.ended is None else [call.ended - (LEFT_MS if call.status == LEFT else 0)]
+        life = lives.get(made.name.run)
+        ends += [] if life is None else [at for at in _breaks(life) if at >= call.began]
+        steps.append((call.began, 1, call.call_id))
+        if ends:
+            steps.append((max(call.began, min(ends)), -1, call.call_id))
+    now, most, when, which = 0, 0, 0, ""
+    for at, step, name in sorted(steps):  # at the same time ends come first
+        now += step
+        if now > most:
+            most, when, which = now, at, name
+    if most > evidence.concurrency:
+        what = (
+            f"{most} calls under way at {when}, at most {evidence.concurrency} may be; the last was {which}"
+        )
+        yield Finding(kind="cap", where="the endpoint", what=what)
+
+
+def nameless(facts: Facts) -> Iterator[Finding]:
+    """Every call says which one it is, or nobody could tell that it was made twice."""
+    if count := len(facts.evidence.calls) - len(facts.calls):
+        what = f"{count} of {len(facts.evidence.calls)} calls have no name of ours"
+        yield Finding(kind="unaccounted", where="the endpoint", what=what)
+
+
+def repetitions(facts: Facts) -> tuple[list[Finding], int]:
+    """The calls that were made again needlessly, and how many others were made again."""
+    lives = {life.run: life for life in facts.evidence.lives}
+    groups: dict[tuple[bytes, int], list[MadeCall]] = {}
+    for made in facts.calls:
+        groups.setdefault(made.which, []).append(made)
+    findings: list[Finding] = []
+    excused = 0
+    for group in groups.values():
+        for place, made in enumerate(group):
+            verdicts = {first: _verdict(facts, lives, first, made) for first in group[:place]}
+            needless = [first for first, verdict in verdicts.items() if verdict == "needless"]
+            if needless:
+                findings.append(_again(facts, needless[-1], made))
+            elif "excused" in verdicts.values():
+                excused += 1
+            elif late := _after_its_end(facts, made):
+                findings.append(late)
+    return [*findings, *_tools_begun_twice(facts)], excused
+
+
+def _verdict(facts: Facts, lives: Mapping[str, Life], first: MadeCall, again: MadeCall) -> Verdict:
+    call, began = first.call, again.call.began
+    over = call.ended is not None and call.ended <= began
+    if over and call.status not in {ANSWERED, LEFT}:
+        return "failed"
+    told = facts.failed.get((*first.which, first.name.tried, first.name.run))
+    if told is not None and told <= began:
+        return "failed"  # its caller saw no reply, or no whole one
+    replied = facts.replied.get((*first.which, first.name.run))
+    if replied is not None and replied + READABLE_MS <= began:
+        return "needless"
+    if first.name.run != again.name.run and (life := lives.get(first.name.run)) is not None:
+        if any(call.began <= at <= began and (replied is None or at <= replied) for at in _breaks(life)):
+            return "excused"
+        # Told to stop, it gives up what has not ended when its time to drain is over.
+        given_up = call.ended if over and call.status == LEFT else None
+        told_to = life.ended if life.told is None else life.told
+        if life.how == "stopped" and given_up is not None and told_to is not None and given_up >= told_to:
+            return "excused"
+    for since, until in facts.evidence.outages:
+        if since <= began and until >= call.began and (replied is None or replied >= since):
+            return "excused"
+    return "needless"
+
+
+def _breaks(life: Life) -> Iterator[int]:
+    """When it took no further step."""
+    if life.ended is not None and life.how != "stopped":
+        yield life.ended
+    for since, _ in life.pauses:
+        yield since
+
+
+def _again(facts: Facts, first: MadeCall, again: MadeCall) -> Finding:
+    replied = facts.replied.get((*first.which, first.name.run))
+    journal = "its reply never came to the journal" if replied is None else f"on the journal at {replied}"
+    before = f"{_told(first.call)} by {first.name.run}, {journal}"
+    what = f"called at {again.call.began} by {again.name.run}; before that {before}"
+    return Finding(kind="called_again", where=f"call {again.call.call_id}", what=what)
+
+
+def _told(call: Call) -> str:
+    end = "still under way" if call.ended is None else f"{call.status} at {call.ended}"
+    return f"called at {call.began}, {end}"
+
+
+def _after_its_end(facts: Facts, made: MadeCall) -> Finding | None:
+    """A call of an attempt whose end its job knew already: of a process that woke up, say."""
+    ended = facts.ends.get(made.attempt)
+    if ended is None or made.call.began <= ended:
+        return None
+    what = f"called at {made.call.began}, and its attempt had ended at {ended}"
+    return Finding(kind="called_again", where=f"call {made.call.call_id}", what=what)
+
+
+def _tools_begun_twice(facts: Facts) -> Iterator[Finding]:
+    """Tools that must not be called twice within an attempt: their outcome may be unknown."""
+    for (attempt, call), runs in facts.started.items():
+        if len(set(runs)) > 1:  # of one run it may be the same record, sent again
+            what = f"a tool that must not be called twice was begun by {', '.join(dict.fromkeys(runs))}"
+            yield Finding(kind="called_again", where=f"{attempt.decode(errors='replace')} {call}", what=what)

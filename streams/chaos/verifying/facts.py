@@ -1,0 +1,218 @@
+"""The evidence, read once: what each record says, and where what it speaks of stands."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from streams import dead_letters
+from streams.chaos.evidence import Call, Evidence, Finding
+from streams.claims import ValueLost, value_in
+from streams.core.commands import Answer
+from streams.core.events import (
+    Event,
+    GoalRejected,
+    JobSubmitted,
+    Planned,
+    SubTaskFailed,
+    SubTaskSucceeded,
+)
+from streams.core.goal import Source
+from streams.core.values import Inline, JobId, Json, Value
+from streams.dead_letters import DeadLetter
+from streams.log import Record
+from streams.topics import ANSWERS, DEAD_LETTERS, GOALS, JOB_EVENTS, TRANSCRIPTS
+from streams.transcript import CallId, attempt_key
+from streams.wire.answers import read_answer
+from streams.wire.envelope import Unreadable
+from streams.wire.events import read_event
+from streams.wire.goals import BadGoal, read_goal
+from streams.wire.transcripts import TRANSCRIPTS as JOURNAL
+
+Place: TypeAlias = tuple[str, int, int]
+"""Topic, partition and offset."""
+
+UNREADABLE: Final = "unreadable"
+"""The kind of failure that a lane tells of a command it could not read, by the names in its key alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeCall:
+    """A call at the endpoint, with its name read.
+
+    Attributes:
+        attempt: The key of its attempt, as on ``subtasks``.
+    """
+
+    call: Call
+    name: CallId
+    attempt: bytes
+
+    @property
+    def which(self) -> tuple[bytes, int]:
+        """Which call of which attempt it is; a call made again is the same one."""
+        return self.attempt, self.name.n
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the evidence says, record by record.
+
+    Times are milliseconds since 1970; attempts go by their keys.
+
+    Attributes:
+        goals: Every record of ``goals``, and what intake should make of it.
+        events: Every record of ``job-events`` in order, with None where it cannot be read.
+        opened: By the goal's place: when the first event that it led to was appended.
+        ends: When the first event that ended an attempt was appended.
+        answers: By job and revision; more than one where there should be one.
+        unreadable: Answers that no reader can read, and why.
+        letters: The dead letters.
+        buried: How many dead letters tell of the record at a place, as their own or as their source.
+        calls: The calls whose names can be read, oldest first.
+        replied: By call and run: when its reply was first on the journal.
+        failed: By call, try and run: when it was first on the journal that no reply came.
+        started: By attempt and id of a tool's call: the runs that began it, in their order.
+    """
+
+    evidence: Evidence
+    goals: tuple[tuple[Record, JobSubmitted | BadGoal], ...]
+    events: tuple[tuple[Record, Event | None], ...]
+    opened: Mapping[Place, int]
+    ends: Mapping[bytes, int]
+    answers: Mapping[tuple[JobId, int], list[tuple[Record, Answer]]]
+    unreadable: tuple[Finding, ...]
+    letters: tuple[DeadLetter, ...]
+    buried: Mapping[Place, int]
+    calls: tuple[MadeCall, ...]
+    replied: Mapping[tuple[bytes, int, str], int]
+    failed: Mapping[tuple[bytes, int, int, str], int]
+    started: Mapping[tuple[bytes, str], list[str]]
+    _at: dict[str, dict[tuple[int, int], Record]] = field(default_factory=dict)
+
+    def records(self, topic: str) -> Iterable[Record]:
+        """The records of a topic."""
+        return self.evidence.records.get(topic, ())
+
+    def value(self, value: Value) -> Json:
+        """The value itself, read from the records where it is a claim check.
+
+        Raises:
+            ValueLost: it is not there.
+        """
+        if isinstance(value, Inline):
+            return value.value
+        if value.topic not in self._at:
+            self._at[value.topic] = {(r.partition, r.offset): r for r in self.records(value.topic)}
+        stands = self._at[value.topic]
+        try:
+            return value_in(value, [stands[value.partition, offset] for offset in value.offsets])
+        except KeyError as missing:
+            raise ValueLost(f"no record at {value.topic}{missing}") from None
+
+
+def read(evidence: Evidence) -> Facts:
+    """Read the evidence."""
+    events = tuple((record, _event(record)) for record in evidence.records.get(JOB_EVENTS, ()))
+    opened: dict[Place, int] = {}
+    ends: dict[bytes, int] = {}
+    for record, event in events:
+        match event:
+            case JobSubmitted(source=source) | GoalRejected(source=source):
+                opened.setdefault(place_of(source), record.timestamp)
+            case Planned() | SubTaskSucceeded() | SubTaskFailed():
+                if getattr(event, "kind", "") != UNREADABLE:
+                    ends.setdefault(attempt_key(event.job, event.task, event.attempt), record.timestamp)
+            case _:
+                pass
+    answers: dict[tuple[JobId, int], list[tuple[Record, Answer]]] = {}
+    unreadable: list[Finding] = []
+    for record in evidence.records.get(ANSWERS, ()):
+        try:
+            answer = read_answer(record)
+        except Unreadable as error:
+            unreadable.append(Finding(kind="wrong", where=stands(record), what=f"no answer: {error}"))
+        else:
+            answers.setdefault((answer.job, answer.revision), []).append((record, answer))
+    letters = tuple(map(dead_letters.read, evidence.records.get(DEAD_LETTERS, ())))
+    buried: dict[Place, int] = {}
+    for letter in letters:
+        for place in {place_of(source) for source in (letter.place, letter.source) if source is not None}:
+            buried[place] = buried.get(place, 0) + 1
+    replied, failed, started = _journal(evidence.records.get(TRANSCRIPTS, ()))
+    return Facts(
+        evidence=evidence,
+        goals=tuple((r, read_goal(r, lanes=evidence.lanes)) for r in evidence.records.get(GOALS, ())),
+        events=events,
+        opened=opened,
+        ends=ends,
+        answers=answers,
+        unreadable=tuple(unreadable),
+        letters=letters,
+        buried=buried,
+        calls=tuple(_calls(evidence.calls)),
+        replied=replied,
+        failed=failed,
+        started=started,
+    )
+
+
+def place_of(what: Source | Record) -> Place:
+    """Where it stands."""
+    return what.topic, what.partition, what.offset
+
+
+def stands(record: Record) -> str:
+    """A record's place, for a person."""
+    return f"{record.topic}[{record.partition}]@{record.offset}"
+
+
+def _event(record: Record) -> Event | None:
+    try:
+        return read_event(record)
+    except Unreadable:
+        return None
+
+
+def _calls(calls: Iterable[Call]) -> Iterable[MadeCall]:
+    for call in sorted(calls, key=lambda each: each.began):
+        name = CallId.read(call.call_id)
+        if name is not None:
+            yield MadeCall(call=call, name=name, attempt=attempt_key(name.job, name.task, name.attempt))
+
+
+def _journal(
+    records: Iterable[Record],
+) -> tuple[
+    dict[tuple[bytes, int, str], int],
+    dict[tuple[bytes, int, int, str], int],
+    dict[tuple[bytes, str], list[str]],
+]:
+    """What the journal says of calls: replies, failures, and tools that must not be called twice.
+
+    Only the few fields that count are looked at: a round's journal has tens of thousands of
+    records, and to check each whole would take most of the verifier's time.
+    """
+    replied: dict[tuple[bytes, int, str], int] = {}
+    failed: dict[tuple[bytes, int, int, str], int] = {}
+    started: dict[tuple[bytes, str], list[str]] = {}
+    for record in records:
+        try:
+            entry: Any = JOURNAL.parse(record)
+            match entry["type"]:
+                case "ModelCalled":
+                    replied.setdefault((_key(entry), entry["n"], entry["run"]), record.timestamp)
+                case "ModelFailed":
+                    failed.setdefault(
+                        (_key(entry), entry["n"], entry["tried"], entry["run"]), record.timestamp
+                    )
+                case "ToolStarted":
+                    started.setdefault((_key(entry), entry["call"]["id"]), []).append(entry["run"])
+                case _:
+                    pass
+        except (Unreadable, KeyError, TypeError):
+            continue  # somebody else's: lanes pass over it as well
+    return replied, failed, started
+
+
+def _key(entry: Any) -> bytes:
+    return attempt_key(entry["job"], entry["task"], entry["attempt"])

@@ -1,0 +1,54 @@
+"""No sub-task begins before its dependencies ended, and each attempt is asked for once."""
+
+from collections.abc import Iterator
+
+from streams.chaos.evidence import Finding
+from streams.chaos.verifying.facts import Facts, place_of, stands
+from streams.chaos.verifying.retelling import Told
+from streams.log import Record
+from streams.topics import SUBTASKS
+from streams.wire.commands import read_command, write_command
+from streams.wire.envelope import Unreadable
+
+
+def in_order(facts: Facts, told: Told) -> Iterator[Finding]:
+    """Begun, at the endpoint and on the log, only after the events that it waited for."""
+    yield from told.early
+    for made in facts.calls:
+        due = told.commands.get(made.attempt)
+        if due is None:
+            what = f"called at {made.call.began}, and never asked for"
+        elif made.call.began < due.at:
+            what = f"called at {made.call.began}, and what it waited for ended at {due.at}"
+        else:
+            continue
+        yield Finding(kind="too_early", where=f"call {made.call.call_id}", what=what)
+
+
+def commands(facts: Facts, told: Told) -> Iterator[Finding]:
+    """Each command is one that the log leads to, word for word, given once and not before it was due."""
+    given: dict[bytes, Record] = {}
+    for record in facts.records(SUBTASKS):
+        key = record.key or b""
+        due = told.commands.get(key)
+        if due is None or write_command(due.command) != record.value:
+            try:
+                read_command(record)
+            except Unreadable as error:
+                if place_of(record) not in facts.buried:
+                    what = f"an unreadable command that is no dead letter: {error}"
+                    yield Finding(kind="unaccounted", where=stands(record), what=what)
+                continue
+            what = "its log asks for no such attempt" if due is None else "its log asks for something else"
+            yield Finding(kind="command", where=_named(record), what=what)
+        elif record.timestamp < due.at:
+            what = f"given at {record.timestamp}, and what it waited for ended at {due.at}"
+            yield Finding(kind="too_early", where=_named(record), what=what)
+        if key in given:
+            yield Finding(kind="command", where=_named(record), what=f"given before at {stands(given[key])}")
+        else:
+            given[key] = record
+
+
+def _named(record: Record) -> str:
+    return f"{(record.key or b'').decode(errors='replace')} at {stands(record)}"

@@ -1,0 +1,178 @@
+"""The log folded again by the core's own rules: what should have come of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from streams.chaos.evidence import Finding
+from streams.chaos.verifying.facts import UNREADABLE, Facts, Place, place_of, stands
+from streams.core.commands import Answer, Bury, Command
+from streams.core.events import Event, Planned, SubTaskFailed, SubTaskStarted, SubTaskSucceeded
+from streams.core.job import absorb
+from streams.core.release import command
+from streams.core.states import Backoff, Finished, Job, New, Open, Skipped, Waiting
+from streams.core.values import ANSWER, PLAN, JobId
+from streams.log import Record
+from streams.topics import JOBS
+from streams.transcript import attempt_key
+from streams.wire.envelope import Unreadable
+from streams.wire.rows import POSITION_KEY, PositionRow, read_row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A command that the log asks for, from the append time *at* (milliseconds) of the event that did."""
+
+    command: Command
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """A partition as its table should be.
+
+    Attributes:
+        jobs: Every job, as folded up to *position*.
+        position: Up to where the table says that it is folded; None where it does not say.
+        at: Append time of the last event before it, milliseconds since 1970.
+        end: The offset behind the last event on the log.
+    """
+
+    jobs: Mapping[JobId, Job]
+    position: int | None
+    at: int
+    end: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Told:
+    """What the log leads to.
+
+    Attributes:
+        answers: By job and revision, with the event that ended the job.
+        commands: By the key of their attempt.
+        digests: Of the goal that each job was opened with; empty for one that was rejected.
+        buried: Places of events that cannot be folded.
+        partitions: The tables, by partition.
+        early: Events of attempts that could not have begun yet.
+    """
+
+    answers: dict[tuple[JobId, int], tuple[Record, Answer]] = field(default_factory=dict)
+    commands: dict[bytes, Due] = field(default_factory=dict)
+    digests: dict[JobId, str] = field(default_factory=dict)
+    buried: set[Place] = field(default_factory=set)
+    partitions: dict[int, Folded] = field(default_factory=dict)
+    early: list[Finding] = field(default_factory=list)
+
+
+def retell(facts: Facts) -> Told:
+    """Fold every partition of the log."""
+    told = Told()
+    logs: dict[int, list[tuple[Record, Event | None]]] = {n: [] for n in range(facts.evidence.lanes)}
+    for record, event in facts.events:
+        logs.setdefault(record.partition, []).append((record, event))
+    positions = _positions(facts)
+    for partition, log in logs.items():
+        told.partitions[partition] = _fold(facts, told, log, positions.get(partition))
+    return told
+
+
+def _positions(facts: Facts) -> dict[int, int]:
+    """Up to where each partition's table says that it is folded."""
+    newest: dict[int, Record] = {}
+    for record in facts.records(JOBS):
+        if record.key == POSITION_KEY.encode():
+            newest[record.partition] = record
+    found: dict[int, int] = {}
+    for partition, record in newest.items():
+        try:
+            row = read_row(record)
+        except Unreadable:
+            continue  # its bytes differ from what they should be: that is found there
+        if isinstance(row, PositionRow):
+            found[partition] = row.offset
+    return found
+
+
+def _fold(
+    facts: Facts, told: Told, log: Sequence[tuple[Record, Event | None]], position: int | None
+) -> Folded:
+    jobs: dict[JobId, Job] = {}
+    at, end = 0, log[-1][0].offset + 1 if log else 0
+    table: Folded | None = None
+    new = New()
+    for record, event in log:
+        if record.offset == position:
+            table = Folded(jobs=dict(jobs), position=position, at=at, end=end)
+        at = record.timestamp
+        if event is None:
+            told.buried.add(place_of(record))
+            continue
+        before = jobs.get(event.job, new)
+        after, effects = absorb(before, event)
+        refused = place_of(record) in facts.buried and not any(isinstance(e, Bury) for e in effects)
+        if refused:
+            # What it asks for was no record that the log takes: buried unfolded, and its job ends.
+            continue
+        if early := _early(before, event):
+            told.early.append(
+                Finding(kind="too_early", where=f"{_of(event)} at {stands(record)}", what=early)
+            )
+        for effect in effects:
+            if isinstance(effect, Answer):
+                told.answers[effect.job, effect.revision] = record, effect
+            else:
+                told.buried.add(place_of(record))
+        if after is not before:
+            jobs[event.job] = after
+            _note(told, before, after, event)
+    return table or Folded(jobs=jobs, position=position, at=at, end=end)
+
+
+def _note(told: Told, before: Job, after: Job, event: Event) -> None:
+    """What the event newly asks for, and which goal its job has."""
+    match after:
+        case Finished(digest=digest):
+            told.digests.setdefault(event.job, digest)
+        case Open(ready=ready, submitted=submitted):
+            if not isinstance(before, Open):
+                told.digests.setdefault(event.job, submitted.goal.digest)
+            elif ready is before.ready:
+                return
+            for task in ready:
+                key = attempt_key(event.job, task, getattr(after.states[task], "attempt", 0))
+                if key not in told.commands:
+                    told.commands[key] = Due(command=command(after, task), at=event.at)
+        case New():
+            pass
+
+
+def _early(job: Job, event: Event) -> str:
+    """Why the attempt that the event tells of cannot have begun yet; empty where it can."""
+    if not isinstance(event, SubTaskStarted | Planned | SubTaskSucceeded | SubTaskFailed):
+        return ""
+    if isinstance(event, SubTaskFailed) and event.kind == UNREADABLE:
+        return ""  # a lane that could not read the command knows no more than its key
+    if isinstance(job, New):
+        return "its job was not open yet"
+    if not isinstance(job, Open):
+        return ""  # late
+    match job.states.get(event.task):
+        case None:
+            if event.task == PLAN:
+                return ""  # late: it has its plan
+            what = "the others had not ended" if event.task == ANSWER else "no plan had it"
+            return f"it was not asked for yet: {what}"
+        case Waiting(missing=missing):
+            return f"{missing} of its dependencies had not ended"
+        case Skipped(reason=reason):
+            return f"it should never have run: {reason}"
+        case Backoff(attempt=attempt) if event.attempt >= attempt:
+            return f"attempt {attempt} was not due yet"
+        case state if event.attempt > getattr(state, "attempt", 0):
+            return f"that attempt was not asked for: the newest is {getattr(state, 'attempt', 0)}"
+        case _:
+            return ""
+
+
+def _of(event: SubTaskStarted | Planned | SubTaskSucceeded | SubTaskFailed | Event) -> str:
+    return f"{event.job}/{getattr(event, 'task', '')}/{getattr(event, 'attempt', '')}"
