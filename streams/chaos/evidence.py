@@ -103,6 +103,8 @@ class Evidence:
         outages: Spans in which no broker took records. What could not be journaled then may be called
             again, as after a kill.
         clocks_apart: Workers' clocks were set apart: the times that producers wrote mean nothing.
+        rebuilt: A table was lost and rebuilt from its log: its rows of before are not among the records,
+            and commands that were out may have been given again.
     """
 
     lanes: int
@@ -118,6 +120,7 @@ class Evidence:
     fresh_answered: bool = True
     outages: Sequence[tuple[int, int]] = ()
     clocks_apart: bool = False
+    rebuilt: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

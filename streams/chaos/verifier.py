@@ -112,7 +112,7 @@ def judge(evidence: Evidence) -> Verdict:
                 *caps(evidence, facts.calls),
                 *called_again,
                 *rows_as_folded(facts, told),
-                *commits(facts),
+                *commits(facts, told),
                 *nameless(facts),
                 *seen_all_along(facts),
                 *_at_the_end(evidence),

@@ -13,6 +13,9 @@ READABLE_MS: Final = 1_000
 """Milliseconds after which a reply on the journal is known to whoever goes on with its attempt: lanes
 read it behind the brokers, and look a last time just before they call."""
 
+DOWN_MS: Final = 30_000
+"""Milliseconds after which a worker that was told to stop has ended, as its ``drain_s`` is chosen for."""
+
 ANSWERED: Final = "200"
 LEFT: Final = "left"
 
@@ -94,8 +97,7 @@ def _verdict(facts: Facts, lives: Mapping[str, Life], first: MadeCall, again: Ma
             return "excused"
         # Told to stop, it gives up what has not ended when its time to drain is over.
         given_up = call.ended if over and call.status == LEFT else None
-        told_to = life.ended if life.told is None else life.told
-        if life.how == "stopped" and given_up is not None and told_to is not None and given_up >= told_to:
+        if life.how == "stopped" and given_up is not None and given_up >= _told_to_stop(life):
             return "excused"
     for since, until in facts.evidence.outages:
         if since <= began and until >= call.began and (replied is None or replied >= since):
@@ -109,6 +111,10 @@ def _breaks(life: Life) -> Iterator[int]:
         yield life.ended
     for since, _ in life.pauses:
         yield since
+
+
+def _told_to_stop(life: Life) -> int:
+    return (life.ended or 0) - DOWN_MS if life.told is None else life.told
 
 
 def _again(facts: Facts, first: MadeCall, again: MadeCall) -> Finding:

@@ -7,6 +7,7 @@ from typing import Final
 
 from streams.chaos.evidence import Committed, Evidence, Finding
 from streams.chaos.verifying.facts import Facts, place_of, stands
+from streams.chaos.verifying.retelling import Told
 from streams.log import Record
 from streams.topics import GOALS, JOB_EVENTS, JOBS, SUBTASKS
 from streams.wire.envelope import Unreadable
@@ -19,10 +20,10 @@ Finished = tuple[Record, float, str]
 """A record, when the last of it was done (never: infinity), and what is missing, for a person."""
 
 
-def commits(facts: Facts) -> Iterator[Finding]:
+def commits(facts: Facts, told: Told) -> Iterator[Finding]:
     """What a group said is done was done at that time."""
     yield from _passed(facts.evidence, "agents", GOALS, _goals(facts))
-    yield from _passed(facts.evidence, "agents", SUBTASKS, _commands(facts))
+    yield from _passed(facts.evidence, "agents", SUBTASKS, _commands(facts, told))
     yield from _folded(facts)
 
 
@@ -34,10 +35,14 @@ def _goals(facts: Facts) -> Iterator[Finished]:
         yield record, done, "it led to no event and to no dead letter"
 
 
-def _commands(facts: Facts) -> Iterator[Finished]:
+def _commands(facts: Facts, told: Told) -> Iterator[Finished]:
     for record in facts.records(SUBTASKS):
-        done = facts.ends.get(record.key or b"", 0 if place_of(record) in facts.buried else inf)
-        yield record, done, f"attempt {(record.key or b'').decode(errors='replace')} has no end"
+        key = record.key or b""
+        # An attempt that its job no longer waits for may be done with as well as one that has ended.
+        done = min(facts.ends.get(key, inf), told.over.get(key, inf))
+        if done == inf and place_of(record) in facts.buried:
+            done = 0
+        yield record, done, f"attempt {key.decode(errors='replace')} has no end"
 
 
 def _passed(evidence: Evidence, group: str, topic: str, work: Iterable[Finished]) -> Iterator[Finding]:
@@ -69,6 +74,8 @@ def _passed(evidence: Evidence, group: str, topic: str, work: Iterable[Finished]
 
 def _folded(facts: Facts) -> Iterator[Finding]:
     """The orchestrator says of no event that it is done before its table covers it."""
+    if facts.evidence.rebuilt:
+        return  # the rows of before are gone
     positions: dict[int, list[tuple[int, int]]] = {}
     for record in facts.records(JOBS):
         if record.key == POSITION_KEY.encode() and record.value is not None:

@@ -19,6 +19,7 @@ from streams.core.events import (
 from streams.core.goal import Source
 from streams.core.values import Inline, JobId, Json, Value
 from streams.dead_letters import DeadLetter
+from streams.effects import REFUSED
 from streams.log import Record
 from streams.topics import ANSWERS, DEAD_LETTERS, GOALS, JOB_EVENTS, TRANSCRIPTS
 from streams.transcript import CallId, attempt_key
@@ -68,6 +69,7 @@ class Facts:
         unreadable: Answers that no reader can read, and why.
         letters: The dead letters.
         buried: How many dead letters tell of the record at a place, as their own or as their source.
+        refused: Places of events that were buried unfolded, since what they ask for cannot land.
         calls: The calls whose names can be read, oldest first.
         replied: By call and run: when its reply was first on the journal.
         failed: By call, try and run: when it was first on the journal that no reply came.
@@ -83,6 +85,7 @@ class Facts:
     unreadable: tuple[Finding, ...]
     letters: tuple[DeadLetter, ...]
     buried: Mapping[Place, int]
+    refused: frozenset[Place]
     calls: tuple[MadeCall, ...]
     replied: Mapping[tuple[bytes, int, str], int]
     failed: Mapping[tuple[bytes, int, int, str], int]
@@ -149,6 +152,7 @@ def read(evidence: Evidence) -> Facts:
         unreadable=tuple(unreadable),
         letters=letters,
         buried=buried,
+        refused=frozenset(place_of(letter.place) for letter in letters if letter.reason == REFUSED),
         calls=tuple(_calls(evidence.calls)),
         replied=replied,
         failed=failed,

@@ -57,7 +57,7 @@ def accounted(facts: Facts, told: Told) -> Iterator[Finding]:
             continue
         if isinstance(goal, JobSubmitted):
             known = told.digests.get(goal.job)
-            if known is None or known == goal.goal.digest:
+            if known is None or goal.goal.digest in known:
                 continue  # it shares the job's answer; a job without one is lost, which is found elsewhere
             what = f"another goal than the one that opened {goal.job}, and no dead letter"
         else:

@@ -44,7 +44,7 @@ def commands(facts: Facts, told: Told) -> Iterator[Finding]:
         elif record.timestamp < due.at:
             what = f"given at {record.timestamp}, and what it waited for ended at {due.at}"
             yield Finding(kind="too_early", where=_named(record), what=what)
-        if key in given:
+        if key in given and not facts.evidence.rebuilt:
             yield Finding(kind="command", where=_named(record), what=f"given before at {stands(given[key])}")
         else:
             given[key] = record

@@ -5,11 +5,22 @@ from dataclasses import dataclass, field
 
 from streams.chaos.evidence import Finding
 from streams.chaos.verifying.facts import UNREADABLE, Facts, Place, place_of, stands
-from streams.core.commands import Answer, Bury, Command
+from streams.core.commands import Answer, Command
 from streams.core.events import Event, Planned, SubTaskFailed, SubTaskStarted, SubTaskSucceeded
 from streams.core.job import absorb
 from streams.core.release import command
-from streams.core.states import Backoff, Finished, Job, New, Open, Skipped, Waiting
+from streams.core.states import (
+    Backoff,
+    Failed,
+    Finished,
+    Job,
+    New,
+    Open,
+    Skipped,
+    SubTaskState,
+    Succeeded,
+    Waiting,
+)
 from streams.core.values import ANSWER, PLAN, JobId
 from streams.log import Record
 from streams.topics import JOBS
@@ -50,7 +61,9 @@ class Told:
     Attributes:
         answers: By job and revision, with the event that ended the job.
         commands: By the key of their attempt.
-        digests: Of the goal that each job was opened with; empty for one that was rejected.
+        over: When the last event was appended that an attempt could matter for, by its key: its own end,
+            a timer's, or its job's.
+        digests: Of the goals that each job was opened with; empty for one that was rejected.
         buried: Places of events that cannot be folded.
         partitions: The tables, by partition.
         early: Events of attempts that could not have begun yet.
@@ -58,7 +71,8 @@ class Told:
 
     answers: dict[tuple[JobId, int], tuple[Record, Answer]] = field(default_factory=dict)
     commands: dict[bytes, Due] = field(default_factory=dict)
-    digests: dict[JobId, str] = field(default_factory=dict)
+    over: dict[bytes, int] = field(default_factory=dict)
+    digests: dict[JobId, set[str]] = field(default_factory=dict)
     buried: set[Place] = field(default_factory=set)
     partitions: dict[int, Folded] = field(default_factory=dict)
     early: list[Finding] = field(default_factory=list)
@@ -107,12 +121,12 @@ def _fold(
         if event is None:
             told.buried.add(place_of(record))
             continue
+        if place_of(record) in facts.refused:
+            # What it asks for is no record that the log takes: buried unfolded, and its job ends.
+            told.buried.add(place_of(record))
+            continue
         before = jobs.get(event.job, new)
         after, effects = absorb(before, event)
-        refused = place_of(record) in facts.buried and not any(isinstance(e, Bury) for e in effects)
-        if refused:
-            # What it asks for was no record that the log takes: buried unfolded, and its job ends.
-            continue
         if early := _early(before, event):
             told.early.append(
                 Finding(kind="too_early", where=f"{_of(event)} at {stands(record)}", what=early)
@@ -129,21 +143,44 @@ def _fold(
 
 
 def _note(told: Told, before: Job, after: Job, event: Event) -> None:
-    """What the event newly asks for, and which goal its job has."""
+    """What the event newly asks for, what it makes moot, and which goal its job has."""
+    if isinstance(before, Open):
+        _note_over(told, before, after, event)
     match after:
         case Finished(digest=digest):
-            told.digests.setdefault(event.job, digest)
+            told.digests.setdefault(event.job, set()).add(digest)
         case Open(ready=ready, submitted=submitted):
             if not isinstance(before, Open):
-                told.digests.setdefault(event.job, submitted.goal.digest)
+                told.digests.setdefault(event.job, set()).add(submitted.goal.digest)
             elif ready is before.ready:
                 return
             for task in ready:
-                key = attempt_key(event.job, task, getattr(after.states[task], "attempt", 0))
+                key = attempt_key(event.job, task, _attempt(after.states[task]))
                 if key not in told.commands:
                     told.commands[key] = Due(command=command(after, task), at=event.at)
         case New():
             pass
+
+
+def _note_over(told: Told, before: Open, after: Job, event: Event) -> None:
+    if isinstance(after, Open):
+        task = getattr(event, "task", None)
+        was = before.states.get(task) if task is not None else None
+        if task is None or was is None:
+            return
+        now = after.states.get(task)
+        if now is not None and _attempt(now) == _attempt(was) and not isinstance(now, Succeeded | Failed):
+            return
+        told.over.setdefault(attempt_key(event.job, task, _attempt(was)), event.at)
+        return
+    for task, was in before.states.items():
+        if not isinstance(was, Waiting | Skipped):
+            told.over.setdefault(attempt_key(event.job, task, _attempt(was)), event.at)
+
+
+def _attempt(state: SubTaskState) -> int:
+    """The number of the attempt that it is at; 0 where there is none."""
+    return getattr(state, "attempt", 0)
 
 
 def _early(job: Job, event: Event) -> str:
@@ -168,8 +205,8 @@ def _early(job: Job, event: Event) -> str:
             return f"it should never have run: {reason}"
         case Backoff(attempt=attempt) if event.attempt >= attempt:
             return f"attempt {attempt} was not due yet"
-        case state if event.attempt > getattr(state, "attempt", 0):
-            return f"that attempt was not asked for: the newest is {getattr(state, 'attempt', 0)}"
+        case state if event.attempt > _attempt(state):
+            return f"that attempt was not asked for: the newest is {_attempt(state)}"
         case _:
             return ""
 
