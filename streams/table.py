@@ -49,11 +49,13 @@ class Table:
     Attributes:
         position: Offset of the next event to fold; None before the first.
         at: Broker time of the last event folded, milliseconds since 1970.
+        leftovers: Keys of the rows that stand on the topic without a position, and mean nothing.
     """
 
     def __init__(self) -> None:
         self.position: int | None = None
         self.at = 0
+        self.leftovers: frozenset[str] = frozenset()
         self._jobs: dict[JobId, Job] = {}
         self._before: dict[JobId, Job] = {}
 
@@ -109,6 +111,9 @@ class Table:
     async def restore(cls, log: Log, partition: int) -> Self:
         """Read a partition's rows to their end.
 
+        Rows without a position are of no use: nobody knows which events they have seen, and which
+        rows are missing beside them. Then the table is to be rebuilt, see ``streams/rebuilding.py``.
+
         Raises:
             Unreadable: a row is none of ours, or of a newer version; going on would lose jobs.
             LogUnavailable: the log did not give them in time.
@@ -121,7 +126,9 @@ class Table:
         position = rows.pop(POSITION_KEY, None)
         if isinstance(position, PositionRow):
             table.position, table.at = position.offset, position.at
-        table._jobs = build(rows)
+            table._jobs = build(rows)
+        else:
+            table.leftovers = frozenset(rows)
         return table
 
 

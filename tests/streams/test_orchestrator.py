@@ -94,6 +94,7 @@ def test_what_an_event_asks_for_lands_at_once_with_its_rows_and_position() -> No
     async def story() -> None:
         here = OnePartition()
         here.orchestrator()
+        await here.put()  # it begins before there is anything
         await here.put(submitted())
         assert (here.asked(), here.positions()) == ([PLAN], [1])
         (command,) = [read_command(record) for record in here.records(SUBTASKS)]
@@ -181,7 +182,7 @@ def test_whoever_takes_over_tells_the_group_what_is_done() -> None:
         here = OnePartition()
         first = here.orchestrator()
         await here.put(submitted())
-        assert here.positions() == [1]
+        assert set(here.positions()) == {1}
         assert not here.cluster.committed("orchestrator", JOB_EVENTS)
         first.kill()
         here.orchestrator()
