@@ -30,10 +30,12 @@ class Conversation:
         that each call has exactly one result.
         """
         asked: Any = reply.message.get("tool_calls") or ()
-        ids: list[str] = []
+        ids: dict[str, None] = {}
         for place, one in enumerate(asked):
             name = str(one.get("id") or f"call_{len(self.messages)}_{place}")
-            ids.append(name if name not in ids else f"{name}_{len(self.messages)}_{place}")
+            while name in ids:
+                name = f"{name}_{len(self.messages)}_{place}"
+            ids[name] = None
         if any(one.get("id") != name for one, name in zip(asked, ids, strict=True)):
             renamed = [{**one, "id": name} for one, name in zip(asked, ids, strict=True)]
             self.messages.append({**reply.message, "tool_calls": renamed})

@@ -1,5 +1,6 @@
 """Reads a plan's entries, as planners reply them and as goals bring them: strictly, field by field."""
 
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 
 _SHARES: Final = 'must be "all", "each" or [first, last]'
 _TEXT: Final = {"type": ["string", "null"]}
+_TOOLS_SHOWN: Final = 10
 _IDS: Final = {"type": ["array", "null"], "items": {"type": "string"}}
 
 SCHEMA: Final[Mapping[str, Any]] = {
@@ -25,6 +27,7 @@ SCHEMA: Final[Mapping[str, Any]] = {
     "minItems": 1,
     "items": {
         "type": "object",
+        "additionalProperties": False,
         "required": ["id"],
         "properties": {
             "id": {"type": "string", "description": f"1 to {ID_CHARACTERS} letters, digits or . _ ~ -"},
@@ -48,23 +51,42 @@ SCHEMA: Final[Mapping[str, Any]] = {
         },
     },
 }
-"""JSON Schema of the entries. The graph they make is :func:`streams.core.admission.admit`'s to judge."""
+"""JSON Schema of the entries that goals bring; of a planner's, fields that nobody knows are passed over.
+The graph they make is :func:`streams.core.admission.admit`'s to judge."""
+
+_KNOWN: Final = tuple(SCHEMA["items"]["properties"])
+
+MAX_ENTRIES: Final = 1_000
+"""A longer list is refused for its length alone, and so is a longer list of dependencies: to say of each
+entry what is wrong with it would hold up everything else."""
 
 
-def read_entries(entries: Json, *, max_subtasks: int, items: int | None) -> Plan | Refused:
+def read_entries(
+    entries: Json, *, max_subtasks: int, items: int | None, tools: Sequence[str], ours: bool = False
+) -> Plan | Refused:
     """Read a plan's entries and admit the plan they stand for, whole or not at all.
 
     Args:
         max_subtasks: Sub-tasks in the plan at most.
         items: How many items the goal's input has when it is a list; None for any other input.
+        tools: Names of the tools that the goal allows.
+        ours: A program wrote them and not a model: a field that nobody knows is a mistake, and so
+            is a tool that is not allowed beside a goal, which a model may only have meant as a hint.
     """
     if not isinstance(entries, list):
         return Refused(reasons=(f"the sub-tasks must be a list, are {_type(entries)}",))
+    if len(entries) > MAX_ENTRIES:
+        return Refused(reasons=(f"{len(entries)} sub-tasks, at most {max_subtasks}",))
     proposals: list[Proposal] = []
     reasons: list[str] = []
     for place, entry in enumerate(entries, 1):
         faults: list[str] = []
         proposal = _proposal(entry, faults)
+        if ours and isinstance(entry, Mapping):
+            faults += _unknown(entry)
+        if proposal and proposal.tool and proposal.tool not in tools and (ours or not proposal.goal.strip()):
+            allowed = ", ".join(tools[:_TOOLS_SHOWN]) or "none"
+            faults.append(f"tool {proposal.tool[:64]!r} is not among the goal's tools ({allowed[:200]})")
         reasons += [f"sub-task {place}: {fault}" for fault in faults]
         if proposal:
             proposals.append(proposal)
@@ -91,6 +113,16 @@ def _proposal(entry: Json, faults: list[str]) -> Proposal | None:
         input=_share(entry, faults),
     )
     return proposal if not faults else None
+
+
+def _unknown(entry: Mapping[str, Json]) -> list[str]:
+    """What is wrong with the names of an entry's fields: one fault, however many they are."""
+    unknown = [name for name in entry if name not in _KNOWN]
+    if not unknown:
+        return []
+    near = difflib.get_close_matches(unknown[0][:64].lower(), _KNOWN, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_KNOWN)}"
+    return [f"{unknown[0][:64]!r} is unknown, {hint}"]
 
 
 def _field(entry: Mapping[str, Json], field: str, faults: list[str]) -> tuple[str, Json]:
@@ -122,6 +154,9 @@ def _dependencies(entry: Mapping[str, Json], faults: list[str]) -> tuple[str, ..
         return ()
     if not isinstance(value, list):
         faults.append(f"{name} must be a list of ids, is {_type(value)}")
+        return ()
+    if len(value) > MAX_ENTRIES:
+        faults.append(f"{name} is a list of {len(value)} ids, more than a plan has sub-tasks")
         return ()
     ids = tuple(task for task in value if isinstance(task, str))
     if len(ids) < len(value):

@@ -5,8 +5,6 @@ is refused, and the reasons go back to the planner: asking again is cheaper than
 what was meant.
 """
 
-import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -14,6 +12,7 @@ from typing import Final
 
 from agents.json_in_text import find_json
 from agents.plan_entries import NAMES, read_entries
+from agents.strict_json import NoOneMeaning, decode
 from streams.core.admission import MAX_PLAN_BYTES, Refused, bounded
 from streams.core.commands import MakePlan
 from streams.core.plan import Plan
@@ -28,10 +27,6 @@ MAX_CHARACTERS: Final = MAX_PLAN_BYTES
 _WRAPPERS: Final = ("tasks", "subtasks")
 _WORK: Final = frozenset({"tool", *NAMES["goal"]})
 _MARKS: Final = _WORK | {"id", *NAMES["dep"]}
-
-
-class _Unreadable(ValueError):
-    """JSON that is well formed but has no one meaning; its text says why."""
 
 
 class _Rank(IntEnum):
@@ -77,8 +72,8 @@ def read_plan(text: str, finish_reason: str, command: MakePlan) -> Plan | Refuse
     unreadable: list[str] = []
     for part in found.values:
         try:
-            candidate = _candidate(_DECODER.decode(part))
-        except _Unreadable as error:
+            candidate = _candidate(decode(part))
+        except NoOneMeaning as error:
             unreadable.append(f"{NO_PLAN} that can be read: {error}")
         else:
             candidates += [candidate] if candidate and candidate not in candidates[-1:] else []
@@ -91,37 +86,12 @@ def read_plan(text: str, finish_reason: str, command: MakePlan) -> Plan | Refuse
         return Refused(reasons=(f"{CUT_OFF}: {NO_PLAN}" if found.cut_early else NO_PLAN,))
     if best >= _Rank.SOME_SUB_TASKS and any(plan != plans[0] for plan in plans[1:]):
         return Refused(reasons=(f"{len(plans)} plans in the reply: send one",))
-    outcome = read_entries(plans[-1], max_subtasks=command.max_subtasks, items=command.items)
+    outcome = read_entries(
+        plans[-1], max_subtasks=command.max_subtasks, items=command.items, tools=command.tools
+    )
     if isinstance(outcome, Refused) and best == _Rank.LIST:
         return Refused(reasons=(NO_PLAN, *outcome.reasons))
     return outcome
-
-
-def _members(pairs: list[tuple[str, Json]]) -> Json:
-    value: dict[str, Json] = {}
-    for key, held in pairs:
-        if key in value:
-            raise _Unreadable(f"key {key[:40]!r} stands twice in an object")
-        value[key] = held
-    return value
-
-
-def _whole(digits: str) -> int:
-    in_range = len(digits) <= len(str(-(2**64))) and -(2**63) <= int(digits) < 2**64
-    if not in_range:  # of the integers that orjson writes
-        raise _Unreadable(f"number {digits[:40]} is out of range")
-    return int(digits)
-
-
-def _fraction(digits: str) -> float:
-    number = float(digits)
-    if math.isinf(number):
-        raise _Unreadable(f"number {digits[:40]} is out of range")
-    return number
-
-
-# The standard library's, since orjson keeps the last of two equal keys and says nothing.
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_members, parse_int=_whole, parse_float=_fraction)
 
 
 def _candidate(value: Json) -> _Candidate | None:
@@ -135,7 +105,7 @@ def _candidate(value: Json) -> _Candidate | None:
         if not held:
             return None
         if any(entries != held[0] for entries in held[1:]):
-            raise _Unreadable("tasks and subtasks stand in one object and differ")
+            raise NoOneMeaning("tasks and subtasks stand in one object and differ")
         return _Candidate(rank=max(_Rank.HOLDS_A_LIST, _rank(held[0])), entries=held[0])
     return _Candidate(rank=_rank(value), entries=value)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import orjson
 
 from agents.ports import Attempt, ToolCall, ToolReply, Tools, ToolSpec
+from agents.strict_json import loads
 from streams.core.values import Json
 
 MAX_CALLS = 64
@@ -53,7 +54,7 @@ class Toolbox:
         if spec is None:
             return await refuse(call, *self._why_not(call.name), attempt)
         try:
-            arguments = orjson.loads(call.arguments or "{}")
+            arguments = loads(call.arguments or "{}")
         except ValueError as broken:
             return await refuse(call, "bad_arguments", not_json(spec, str(broken)), attempt)
         if not isinstance(arguments, dict):
@@ -95,7 +96,7 @@ def not_json(spec: ToolSpec, why: str) -> Json:
 def same_call(call: ToolCall) -> str:
     """Equal for calls of one tool with the same arguments, however they are spaced and ordered."""
     try:
-        arguments = orjson.dumps(orjson.loads(call.arguments or "{}"), option=orjson.OPT_SORT_KEYS).decode()
+        arguments = orjson.dumps(loads(call.arguments or "{}"), option=orjson.OPT_SORT_KEYS).decode()
     except ValueError:
         arguments = call.arguments
     return f"{call.name} {arguments}"

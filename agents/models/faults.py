@@ -22,7 +22,7 @@ URL_VARIABLE = "OPENAI_BASE_URL"
 QUOTA = re.compile(r"quota|balance|billing|insufficient.?funds|payment|suspended", re.IGNORECASE)
 CONTEXT = re.compile(
     r"context.?(length|window|size|limit)|token length too long|too many (input )?tokens"
-    r"|(prompt|input|request) is too (long|large)|exceed\w*.{0,40}(context|model token limit)",
+    r"|(prompt|input|request) is too (long|large)|exceed\w{0,10}.{0,40}(context|model token limit)",
     re.IGNORECASE,
 )
 FILTERED = re.compile(r"content.?(filter|policy)|high risk|moderation", re.IGNORECASE)
@@ -32,13 +32,16 @@ RATE_LIMITED = re.compile(r"rate.?limit", re.IGNORECASE)
 
 WAIT_IN_TEXT = re.compile(
     r"(?:try again|retry|wait)\s+(?:after|in|for)\s+"
-    r"(?:(?P<h>\d+)\s*h(?:ours?)?\s*)?(?:(?P<m>\d+)\s*m(?:in(?:ute)?s?)?(?![a-z])\s*)?"
-    r"(?:(?P<s>\d+(?:\.\d+)?)\s*(?P<unit>ms|milliseconds?|s(?:ec(?:ond)?s?)?)(?![a-z]))?",
+    r"(?:(?P<h>\d{1,9})\s*h(?:ours?)?\s*)?(?:(?P<m>\d{1,9})\s*m(?:in(?:ute)?s?)?(?![a-z])\s*)?"
+    r"(?:(?P<s>\d{1,9}(?:\.\d{1,9})?)\s*(?P<unit>ms|milliseconds?|s(?:ec(?:ond)?s?)?)(?![a-z]))?",
     re.IGNORECASE,
 )
 
 MAX_QUOTED = 300
 """Characters of a provider's own words that go into a reason."""
+
+MAX_READ = 4_000
+"""Characters of a provider's own words that are looked at: what an error is stands at its beginning."""
 
 SERVER_ERRORS = 500
 """From this status on a web page is a gateway's error page, not the wrong address."""
@@ -106,10 +109,11 @@ class Endpoint:
 
     def error(self, kind: str, reason: str, *, wait_s: float | None = None) -> ModelError:
         """An error of this kind that names the endpoint, without the key."""
-        words = f"{self.url}: {reason}"
-        if self._api_key:
-            words = words.replace(self._api_key, "<key>")
+        words = self._without_key(f"{self.url}: {reason}")
         return ModelError(kind, words, retry=RETRY[kind], wait_s=wait_s if RETRY[kind] else None)
+
+    def _without_key(self, words: str) -> str:
+        return words.replace(self._api_key, "<key>") if self._api_key else words
 
     def refused(self, status: int, headers: Mapping[str, str], content: bytes) -> ModelError:
         """What a reply without a completion means: an HTTP error, or an error in a reply of status 200."""
@@ -125,7 +129,8 @@ class Endpoint:
             "quota": f"; top up the account or set another {KEY_VARIABLE}",
             "misconfigured": f"; check {URL_VARIABLE} and the model's name",
         }.get(kind, "")
-        told = words[:MAX_QUOTED].rstrip() or kind_of_error or "no reason given"
+        # Before it is cut, since a cut could leave half of the key.
+        told = self._without_key(words)[:MAX_QUOTED].rstrip() or kind_of_error or "no reason given"
         error = self.error(kind, f"{status} {told}{advice}", wait_s=wait_of(headers, words))
         if error.retry and headers.get("x-should-retry") == "false":
             error.retry = False
@@ -134,7 +139,7 @@ class Endpoint:
     def failed(self, exception: Exception) -> ModelError | None:
         """What an exception of the client means, or None where the program is broken."""
         cause = exception.__cause__
-        why = str(cause or exception)[:MAX_QUOTED] or type(cause or exception).__name__
+        why = self._without_key(str(cause or exception))[:MAX_QUOTED] or type(cause or exception).__name__
         if isinstance(exception, (httpx2.UnsupportedProtocol, httpx2.InvalidURL)):
             return self.error("misconfigured", f"no usable address: {why}; check {URL_VARIABLE}")
         # The aiohttp transport reports connections that broke as timeouts, so look for its own word.
@@ -167,14 +172,23 @@ def provider_words(content: bytes) -> tuple[str | None, str]:
         body = orjson.loads(content)
     except orjson.JSONDecodeError:
         return None, ""
-    error = body.get("error", body) if isinstance(body, dict) else body
+    error = (body.get("error") or body) if isinstance(body, dict) else body
     if isinstance(error, str):
-        return "", error
+        return "", error[:MAX_READ]
     if not isinstance(error, dict):
         return "", ""
-    names = [str(error[name]) for name in ("type", "code") if error.get(name) is not None]
+    # Of a type and a code that are neither words nor numbers nothing is known.
+    said = (error.get(name) for name in ("type", "code"))
+    names = [str(name)[:MAX_QUOTED] for name in said if isinstance(name, str | int)]
     message = error.get("message") or error.get("detail") or ""
-    return " ".join(names), message if isinstance(message, str) else orjson.dumps(message).decode()
+    return " ".join(names), (message if isinstance(message, str) else _json(message))[:MAX_READ]
+
+
+def _json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # nested deeper than orjson writes
+        return ""
 
 
 def is_html(headers: Mapping[str, str], content: bytes) -> bool:
@@ -213,7 +227,7 @@ def wait_of(headers: Mapping[str, str], words: str) -> float | None:
 def _http_date(text: str) -> float | None:
     """Seconds since 1970 of an HTTP date, or None."""
     try:
-        moment = email.utils.parsedate_to_datetime(text)
-    except ValueError:
+        moment = email.utils.parsedate_to_datetime(text[:MAX_QUOTED])
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, TypeError, IndexError):  # its parser was not made for strangers
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

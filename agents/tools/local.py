@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # i
 from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 from pydantic import ConfigDict, create_model
 
-from agents.plain_json import plain
+from agents.plain_json import plain, scrub, words_of
 from agents.ports import ToolReply, ToolSpec
 from streams.core.values import Json
 
@@ -96,7 +96,8 @@ class LocalTools:
         """Run a tool within *timeout_s* seconds. Never raises: what goes wrong is the reply.
 
         A thread cannot be stopped: a blocking function whose time is over runs on, and its
-        result is thrown away.
+        result is thrown away. A tool that calls ``sys.exit`` or cancels itself has failed and
+        nothing else: neither the worker nor the attempt ends by it.
         """
         tool = self._tools.get(name)
         if tool is None:
@@ -112,23 +113,51 @@ class LocalTools:
         try:
             async with deadline:
                 output = await _run(tool, arguments)
-        except TimeoutError as late:
-            error = "timeout" if deadline.expired() else "tool_error"
-            output = f"no result within {timeout_s:.1f} s" if deadline.expired() else _words(late)
-        except Exception as broken:  # noqa: BLE001  a tool may raise anything, and the model is told
+        except BaseException as broken:  # a tool may raise anything, and the model is told
+            if _is_for_us(broken):
+                raise
             error, output = "tool_error", _words(broken)
-            log.info("tool_failed", tool=name, error=type(broken).__name__)
+            if isinstance(broken, TimeoutError) and deadline.expired():
+                error, output = "timeout", f"no result within {timeout_s:.1f} s"
+            else:
+                log.info("tool_failed", tool=name, reason=output)
         return ToolReply(output=output, error=error, latency_ms=(time.perf_counter() - began) * 1_000)
 
 
+class _Raised(Exception):
+    """What a function raised in its thread, wrapped.
+
+    As it is, a StopIteration would never get out of there, and a SystemExit would end the event loop.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(repr(type(error)))
+        self.error = error
+
+
 async def _run(tool: LocalTool, arguments: Mapping[str, Json]) -> Json:
-    if tool.blocking:
-        return await asyncio.to_thread(lambda: plain(tool.function(**arguments)))
-    return plain(await tool.function(**arguments))
+    if not tool.blocking:
+        return plain(await tool.function(**arguments))
+
+    def call() -> Json:
+        try:
+            return plain(tool.function(**arguments))
+        except BaseException as error:  # noqa: BLE001 - raised again, wrapped
+            raise _Raised(error) from None
+
+    return await asyncio.to_thread(call)
+
+
+def _is_for_us(error: BaseException) -> bool:
+    """Whether it is not the tool's own doing: a cancellation of this very task, or Ctrl-C."""
+    task = asyncio.current_task()
+    cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+    return cancelled or isinstance(error, KeyboardInterrupt)
 
 
 def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:MAX_ERROR]
+    error = error.error if isinstance(error, _Raised) else error
+    return str(scrub(f"{type(error).__name__}: {words_of(error)}"[:MAX_ERROR]))
 
 
 def describe(wrong: Any) -> str:

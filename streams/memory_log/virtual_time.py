@@ -35,7 +35,7 @@ class JumpingSelector(selectors.DefaultSelector):
             Stuck: there is nothing to wait for.
         """
         ready = super().select(0)
-        if not ready and (self.threads or timeout is None):
+        if not ready and timeout != 0 and (self.threads or timeout is None):
             ready = super().select(THREAD_S)  # the end of a loop waits for a thread, too
         if not ready:
             if timeout is None:

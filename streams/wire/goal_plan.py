@@ -18,7 +18,13 @@ def brought_plan(fields: GoalFields) -> Plan:
     """
     if fields.plan is None:
         return ()
-    read = read_entries(fields.plan, max_subtasks=fields.limits.max_subtasks, items=fields.items)
+    read = read_entries(
+        fields.plan,
+        max_subtasks=fields.limits.max_subtasks,
+        items=fields.items,
+        tools=fields.tools,
+        ours=True,
+    )
     if isinstance(read, Refused):
         raise BadFields(f"`plan`: {'; '.join(read.reasons)}"[:_REASON_CHARS])
     return read

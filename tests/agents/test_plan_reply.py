@@ -42,6 +42,7 @@ def asked(*, max_subtasks: int = 100, items: int | None = None) -> MakePlan:
         timeout_s=60,
         text=Inline(value="audit it"),
         items=items,
+        tools=("read",),
         max_subtasks=max_subtasks,
     )
 

@@ -21,6 +21,7 @@ from streams.wire.schemas import schemas
 from tests.wire.strategies import JSON, TEXT
 
 NOOPS = [{"id": "t1", "tool": "noop", "args": {}, "dep": []}]
+GOAL_OF_NOOPS: dict[str, Any] = {"goal": "x", "tools": ["noop"], "plan": NOOPS}
 
 
 def read(value: Any, headers: Headers = (), *, offset: int = 7) -> JobSubmitted | BadGoal:
@@ -105,14 +106,14 @@ def test_a_goal_may_bring_its_plan() -> None:
         {"id": "sum", "prompt": "Sum up", "depends_on": ["read"], "type": "summarize"},
         {"id": "read", "tool": "read", "args": {"fast": True}, "input": "each"},
     ]
-    submitted = job({"goal": "x", "input": ["a", "b"], "plan": brought})
+    submitted = job({"goal": "x", "input": ["a", "b"], "tools": ["read"], "plan": brought})
     assert submitted.plan == (
         SubTask(id="read-1", goal="", tool="read", args={"fast": True}, input=(0, 0)),
         SubTask(id="read-2", goal="", tool="read", args={"fast": True}, input=(1, 1)),
         SubTask(id="sum", goal="Sum up", kind="summarize", dep=("read-1", "read-2")),
     )
     assert submitted.goal == replace(
-        job({"goal": "x", "input": ["a", "b"]}).goal, digest=submitted.goal.digest
+        job({"goal": "x", "input": ["a", "b"], "tools": ["read"]}).goal, digest=submitted.goal.digest
     )
 
 
@@ -133,7 +134,7 @@ ENTRY = st.fixed_dictionaries(
 @given(JSON | st.lists(ENTRY, min_size=1, max_size=3) | st.lists(ENTRY | JSON, max_size=3))
 def test_any_plan_is_admitted_or_says_why(plan: Any) -> None:
     """And what is admitted fits the printed schema."""
-    goal = {"goal": "x", "plan": plan}
+    goal = {"goal": "x", "tools": ["noop"], "plan": plan}
     found = read(goal)
     if isinstance(found, BadGoal):
         assert found.reason.startswith("`plan`: ")
@@ -199,10 +200,30 @@ def test_items_of_a_list_are_counted(given_input: Any, items: int | None) -> Non
         ({"goal": "x", "plan": {"tasks": NOOPS}}, "`plan`: the sub-tasks must be a list, are an object"),
         ({"goal": "x", "plan": []}, "`plan`: no sub-tasks"),
         ({"goal": "x", "plan": [{"goal": "y"}]}, "`plan`: sub-task 1: id must be a string, is missing"),
-        ({"goal": "x", "plan": [*NOOPS, *NOOPS]}, "`plan`: duplicate id t1"),
+        (GOAL_OF_NOOPS | {"plan": [*NOOPS, *NOOPS]}, "`plan`: duplicate id t1"),
         ({"goal": "x", "plan": [{"id": "a", "goal": "y", "dep": ["b"]}]}, "`plan`: a depends on unknown b"),
-        ({"goal": "x", "plan": NOOPS, "input": ["a"]}, "`plan`: no sub-task sees any of the 1 items"),
-        ({"goal": "x", "plan": NOOPS * 2, "limits": {"max_subtasks": 1}}, "`plan`: 2 sub-tasks, at most 1"),
+        (GOAL_OF_NOOPS | {"input": ["a"]}, "`plan`: no sub-task sees any of the 1 items"),
+        (
+            GOAL_OF_NOOPS | {"plan": NOOPS * 2, "limits": {"max_subtasks": 1}},
+            "`plan`: 2 sub-tasks, at most 1",
+        ),
+        (
+            {"goal": "x", "plan": NOOPS, "tools": ["read", "write"]},
+            "`plan`: sub-task 1: tool 'noop' is not among the goal's tools (read, write)",
+        ),
+        (
+            {"goal": "x", "plan": [{"id": "a", "goal": "y", "tool": "noop"}]},
+            "`plan`: sub-task 1: tool 'noop' is not among the goal's tools (none)",
+        ),
+        (
+            {"goal": "x", "plan": [{"id": "a", "goal": "y", "depend_on": []}]},
+            "`plan`: sub-task 1: 'depend_on' is unknown, did you mean depends_on?",
+        ),
+        ({"goal": "x", "plan": [0] * 1001}, "`plan`: 1001 sub-tasks, at most 100"),
+        (
+            {"goal": "x", "plan": [{"id": "a", "goal": "y", "dep": ["b"] * 1001}]},
+            "`plan`: sub-task 1: dep is a list of 1001 ids",
+        ),
         ({"goal": "x", "plan": [{"id": "a", "goal": "y" * 262_144}]}, "`plan`: the plan has 262"),
         ({"goal": "x", "zzz": 5}, "`zzz` is unknown, known are goal, id, tenant"),
     ],
@@ -245,7 +266,7 @@ def test_the_same_goal_again_is_the_same_job_and_meaning() -> None:
         {"goal": "x", "input": 1},
         {"goal": "x", "tools": ["a"]},
         {"goal": "x", "tenant": "t"},
-        {"goal": "x", "plan": NOOPS},
+        GOAL_OF_NOOPS,
     ],
 )
 def test_another_goal_has_another_digest(other: Any) -> None:
