@@ -140,7 +140,7 @@ class RunningAttempt:
     async def _clear_to_call(self) -> None:
         """Wait until all replies are on the journal and the lane is surely ours."""
         await self.recorded()
-        if not self._standing.sure and not self._moved.done():
+        if not self._standing.sure:
             sure = asyncio.ensure_future(self._standing.wait())
             try:
                 await asyncio.wait([sure, self._moved], return_when=asyncio.FIRST_COMPLETED)
@@ -176,8 +176,8 @@ class RunningAttempt:
         await self.recorded()
 
     def keep(self) -> None:
-        """The lane has not moved after all."""
-        if self._handed_over:
+        """The lane has not moved after all. One that moved before has: its calls are still waited for."""
+        if self._handed_over and not self._moved.done():
             self._handed_over = False
             self._write(self._journal.handed_over((), 0.0))
 

@@ -268,3 +268,21 @@ def test_calls_are_told_how_much_time_is_left() -> None:
         assert desk.attempt.jitter() == 0.25
 
     run(story())
+
+
+def test_what_was_handed_over_is_not_taken_back_by_the_next_rebalance() -> None:
+    """Its lane has moved: whoever has it waits for the call under way, however often the group moves."""
+
+    async def story() -> None:
+        desk = Desk()
+        calling = asyncio.create_task(desk.attempt.model(asks(user("one")), says("yes", after_s=5.0)))
+        await asyncio.sleep(1)
+        await desk.attempt.hand_over()
+        desk.attempt.move()
+        await desk.attempt.hand_over()
+        desk.attempt.keep()
+        await desk.attempt.recorded()
+        assert [entry.model_calls for entry in desk.journal()] == [(1,), (1,)]
+        await calling
+
+    run(story())
