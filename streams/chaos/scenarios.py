@@ -4,11 +4,10 @@ A scenario says nothing of where it is run. The simulation runs it on the log in
 rounds run it on a real Kafka; ``SHARED`` are those that both run, and on which they must agree.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from streams.core.values import Json
 from streams.topics import GOALS
 
 IncidentKind: TypeAlias = Literal[
@@ -58,7 +57,7 @@ class Job:
             in several ways.
     """
 
-    goal: Mapping[str, Json]
+    goal: Mapping[str, Any]
     at: float = 0.0
     partition: int = 0
     times: int = 1
@@ -118,9 +117,9 @@ class Scenario:
     unknown_commits: float = 0.0
     short_batches: float = 0.0
     request_timeout_s: float = 10.0
-    jobs: Sequence[Job] = ()
-    poison: Sequence[Poison] = ()
-    incidents: Sequence[Incident] = ()
+    jobs: tuple[Job, ...] = ()
+    poison: tuple[Poison, ...] = ()
+    incidents: tuple[Incident, ...] = ()
 
 
 def _jobs() -> tuple[Job, ...]:

@@ -8,6 +8,7 @@ import typer
 from streams.cli import (
     answers,
     broker,
+    chaos,
     dead_letters,
     demo,
     doctor,
@@ -66,6 +67,7 @@ app.add_typer(dead_letters.app, name="dead-letters")
 app.command()(doctor.doctor)
 app.command()(replay.replay)
 app.command()(replay.export)
+app.add_typer(chaos.app, name="chaos")
 
 
 def main() -> None:

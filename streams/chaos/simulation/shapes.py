@@ -1,0 +1,160 @@
+"""Jobs of every shape, for lives."""
+
+from collections.abc import Callable
+from random import Random
+
+from streams.chaos.scenarios import Job
+from streams.core.values import Json
+
+Goal = dict[str, Json]
+
+
+def a_job(name: str, chance: Random) -> Job:
+    """A job whose goal has this id."""
+    made = chance.choice(SHAPES)(name, chance)
+    goal: Goal = {"id": name, **made.goal}
+    if chance.random() < 0.3:  # noqa: PLR2004 - a share
+        goal["tenant"] = chance.choice(("a", "b"))
+    if chance.random() < 0.2:  # noqa: PLR2004 - a share
+        goal["priority"] = chance.randint(0, 9)
+    return Job(goal=goal, certain=made.certain)
+
+
+def _planned(words: str, **fields: Json) -> Job:
+    return Job(goal={"goal": f"Compare what there is {words}", **fields})
+
+
+def _fan_out(_: str, chance: Random) -> Job:
+    count = chance.choice((1, 2, 3, 5, 8, 20))
+    return _planned(f"[[plan {count}]] [[slow {chance.uniform(0.1, 6):.1f} @1]]")
+
+
+def _chain(_: str, chance: Random) -> Job:
+    return _planned(f"[[chain {chance.randint(2, 5)}]]")
+
+
+def _diamond(_: str, chance: Random) -> Job:
+    return _planned(f"[[diamond]] [[slow {chance.uniform(0.1, 3):.1f} @{chance.randint(1, 4)}]]")
+
+
+def _join(_: str, chance: Random) -> Job:
+    return _planned(f"[[join {chance.randint(2, 9)}]]")
+
+
+def _failing(_: str, chance: Random) -> Job:
+    shape = chance.choice(("plan 4", "chain 3", "diamond"))
+    rule: Goal = {"min_success_ratio": chance.choice((0.0, 0.5, 1.0))}
+    return _planned(f"[[{shape}]] [[fail @{chance.randint(1, 3)}]]", join=rule)
+
+
+def _flaky(_: str, chance: Random) -> Job:
+    return _planned(f"[[plan 3]] [[flaky {chance.randint(1, 3)} @{chance.randint(1, 3)}]]")
+
+
+def _without_models(_: str, chance: Random) -> Job:
+    return _planned(f"[[{chance.choice(('plan 5', 'chain 4', 'join 3'))} noop]]")
+
+
+def _replanned(_: str, chance: Random) -> Job:
+    """The first plan is refused; with another chance the second is as well."""
+    return _planned(chance.choice(("[[cycle once]]", "[[cycle]]")))
+
+
+def _hanging(_: str, chance: Random) -> Job:
+    """Longer than its time, in every attempt.
+
+    Of a single sub-task: an answer that tells why would tell how much of its time was left.
+    """
+    limits: Goal = {"timeout_s": chance.choice((4.0, 9.0)), "max_attempts": 2}
+    return _planned("[[plan 1]] [[hang]]", limits=limits)
+
+
+def _stuck_tool(_: str, chance: Random) -> Job:
+    limits: Goal = {"timeout_s": chance.choice((4.0, 9.0)), "max_attempts": 2}
+    return _own([{"id": "only", "tool": chance.choice(("stuck", "broken"))}], limits=limits)
+
+
+def _own(plan: list[Json], **fields: Json) -> Job:
+    return Job(goal={"goal": "Do as planned", "plan": plan, **fields})
+
+
+def _own_graph(name: str, chance: Random) -> Job:
+    """A graph that the goal brings: models, tools, large results, in any order."""
+    entries: list[Json] = []
+    for n in range(chance.randint(2, 8)):
+        needs: list[Json] = [f"s{k}" for k in range(n) if chance.random() < 0.3]  # noqa: PLR2004 - a share
+        entry: Goal = {"id": f"s{n}", "dep": needs}
+        match chance.choice(("model", "model", "model", "bulk", "noop", "broken")):
+            case "model":
+                entry["goal"] = f"Part {n} of {name}"
+            case tool:
+                entry["tool"] = tool
+        entries.append(entry)
+    return _own(entries)
+
+
+def _with_tools(name: str, chance: Random) -> Job:
+    """Turns of a model with calls of tools side by side, for each item of the input."""
+    items: list[Json] = [{"name": f"{name}-{n}"} for n in range(chance.randint(1, 4))]
+    tools: list[Json] = list(chance.choice((("look_up",), ("look_up", "weigh"))))
+    plan: list[Json] = [{"id": "each", "goal": "Look at it", "input": chance.choice(("all", "each"))}]
+    return _own(plan, input=items, tools=tools)
+
+
+def _once(name: str, chance: Random) -> Job:
+    """A tool that must not run twice: with an unknown outcome its sub-task fails."""
+    if chance.random() < 0.5:  # noqa: PLR2004 - a half
+        plan: list[Json] = [
+            {"id": f"r{n}", "tool": "record", "args": {"name": f"{name}-{n}"}} for n in range(3)
+        ]
+        made = _own(plan)
+    else:
+        items: list[Json] = [{"name": f"{name}-{n}"} for n in range(2)]
+        made = _own([{"id": "each", "goal": "Record it", "input": "all"}], input=items, tools=["record"])
+    return Job(goal=made.goal, certain=False)
+
+
+def _late(_: str, chance: Random) -> Job:
+    made = _planned("[[plan 4]] [[slow 4 @2]]", deadline_s=round(chance.uniform(0.5, 8.0), 1))
+    return Job(goal=made.goal, certain=False)
+
+
+def _poor(_: str, chance: Random) -> Job:
+    made = _planned("[[chain 4]]", budget={"calls": chance.randint(1, 4)})
+    return Job(goal=made.goal, certain=False)
+
+
+def _tight(_: str, chance: Random) -> Job:
+    """Little time an attempt: whether it is enough depends on what goes wrong."""
+    made = _planned("[[plan 4]] [[slow 2 @2]]", limits={"timeout_s": round(chance.uniform(1.0, 6.0), 1)})
+    return Job(goal=made.goal, certain=False)
+
+
+def _bad(_: str, chance: Random) -> Job:
+    unfit: tuple[Goal, ...] = ({"colour": "red"}, {"priority": 99}, {"plan": [{"id": "a", "dep": ["b"]}]})
+    fields = chance.choice(unfit)
+    return _planned("", **fields)
+
+
+SHAPES: tuple[Callable[[str, Random], Job], ...] = (
+    _fan_out,
+    _fan_out,
+    _chain,
+    _diamond,
+    _join,
+    _failing,
+    _flaky,
+    _without_models,
+    _replanned,
+    _hanging,
+    _stuck_tool,
+    _own_graph,
+    _own_graph,
+    _with_tools,
+    _with_tools,
+    _once,
+    _late,
+    _poor,
+    _tight,
+    _bad,
+)
