@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,12 @@ from streams.past import Past
 from streams.slots import Slots
 from streams.standing import Standing
 from streams.transcript import ToolCalled
+
+SILENT_S = 10.0
+"""Seconds that the next owner of a lane waits for the next word of calls that were handed over."""
+
+AGAIN_S = 2.0
+"""Seconds between two such words."""
 
 A_TOOL_CALL = Usage(tool_calls=1)
 
@@ -69,6 +75,7 @@ class RunningAttempt:
         self._landed = asyncio.Event()
         self._landed.set()
         self._handed_over = False
+        self._telling: asyncio.Task[None] | None = None
         self.usage = NO_USAGE
 
     def begin(self) -> None:
@@ -140,7 +147,7 @@ class RunningAttempt:
     async def _clear_to_call(self) -> None:
         """Wait until all replies are on the journal and the lane is surely ours."""
         await self.recorded()
-        if not self._standing.sure:
+        if not self._standing.sure and not self._moved.done():
             sure = asyncio.ensure_future(self._standing.wait())
             try:
                 await asyncio.wait([sure, self._moved], return_when=asyncio.FIRST_COMPLETED)
@@ -172,7 +179,7 @@ class RunningAttempt:
         """
         if self._aloft:
             self._handed_over = True
-            await self._journal.handed_over(self._aloft, self.left())
+            await self._journal.handed_over(self._aloft, SILENT_S)
         await self.recorded()
 
     def keep(self) -> None:
@@ -185,6 +192,17 @@ class RunningAttempt:
         """The lane is another's: begin no further call here. What is under way comes to its end."""
         if not self._moved.done():
             self._moved.set_result(None)
+            if self._handed_over:
+                self._telling = asyncio.create_task(self._still_aloft())
+
+    async def _still_aloft(self) -> None:
+        """Let the next owner know that this process lives, as long as it has calls under way."""
+        while self._aloft:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(AGAIN_S):
+                    await self._landed.wait()
+            if self._aloft:
+                await self._journal.handed_over(self._aloft, SILENT_S)
 
     @property
     def moved(self) -> bool:
