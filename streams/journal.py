@@ -98,7 +98,7 @@ class Journal:
         """The lane may move while these calls are under way: models' by number, tools' by id.
 
         Args:
-            within_s: Seconds until the last of them has its reply, or never will.
+            within_s: Seconds to wait for a reply or for the next word like this.
         """
         await self._write(
             HandedOver(

@@ -38,7 +38,6 @@ class Past:
         self.tools: dict[str, ToolCalled] = {}
         self.started: set[str] = set()
         self.tries: dict[int, int] = {}
-        self._latest = 0
         self._elsewhere: HandedOver | None = None
         self._failed_since: set[int] = set()
         self._settled = False
@@ -50,7 +49,6 @@ class Past:
             entry = read_transcript(record)
         except Unreadable:
             return
-        self._latest = max(self._latest, record.timestamp)
         match entry:
             case ModelCalled(n=n, reply=reply):
                 self.replies.setdefault(n, reply)
@@ -80,26 +78,20 @@ class Past:
         )
 
     async def settle(self) -> None:
-        """Wait for the replies that still come from the lane's last owner, up to their deadline.
+        """Wait for the replies that still come from the lane's last owner.
 
-        After that they never will: their process has died since it handed the lane over.
+        It says again and again that they do; once it falls silent they never will.
         """
-        left = self._elsewhere
-        if left is None:
-            self._settled = (
-                True  # a handover from now on is of one who does not know yet that he lost the lane
-            )
-            return
-        seconds = left.within_s - (self._latest - left.at) / 1000
-        try:
-            async with asyncio.timeout(max(0.0, seconds)):
-                while self.elsewhere:
-                    self._changed = asyncio.get_running_loop().create_future()
+        while self._elsewhere is not None and self.elsewhere:
+            self._changed = asyncio.get_running_loop().create_future()
+            try:
+                async with asyncio.timeout(self._elsewhere.within_s):
                     await self._changed
-        except TimeoutError:
-            pass
-        finally:
-            self._changed = None
+            except TimeoutError:
+                break
+            finally:
+                self._changed = None
+        # Who hands over from now on has lost the lane long ago, unknowingly.
         self._settled, self._elsewhere = True, None
 
 

@@ -125,12 +125,15 @@ class ToolCalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedOver:
-    """A lane lost its partition with calls of this attempt under way; their replies still follow.
+    """A lane may move with calls of this attempt under way; their replies still follow.
+
+    Said again every few seconds as long as that is so. One that names no calls takes it back: the
+    lane has not moved.
 
     Attributes:
         model_calls: The calls of models under way, by ``n``.
         tool_calls: The calls of tools under way, by id.
-        within_s: Seconds after which no reply follows any more: the last call's deadline.
+        within_s: Seconds to wait for a reply or for the next word; after that none follows any more.
     """
 
     job: JobId

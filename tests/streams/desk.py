@@ -73,11 +73,11 @@ class Desk:
         before: "Desk | None" = None,
     ) -> None:
         """Begin an attempt, or with *before* go on with the one there as another worker would."""
-        self.cluster = before.cluster if before else MemoryCluster({TRANSCRIPTS: 2}, faults=faults)
+        self.cluster: MemoryCluster = before.cluster if before else MemoryCluster({TRANSCRIPTS: 2}, faults=faults)
         self.log = self.cluster.connect("worker")
         self.slots = Slots(lambda: slots)
         command = sub_task("t", attempt=3, timeout_s=timeout_s)
-        self.run = f"run-{int(before.run[4:]) + 1 if before else 1}"
+        self.run: str = f"run-{int(before.run[4:]) + 1 if before else 1}"
         journal = Journal(Sender(self.log.producer), command, partition=1, run=self.run)
         self.past = Past()
         for record in self.cluster.records(TRANSCRIPTS, 1):
