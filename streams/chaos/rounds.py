@@ -14,10 +14,11 @@ from agents import simulator
 from streams.broker.cluster import Cluster
 from streams.chaos import gathering
 from streams.chaos.attacks import FAULTS, Fault
-from streams.chaos.evidence import Evidence, Finding
+from streams.chaos.evidence import Evidence
 from streams.chaos.open_transactions import open_transactions
 from streams.chaos.proxy import Proxy
 from streams.chaos.scene import Scene
+from streams.chaos.verifier import Verdict, judge
 from streams.chaos.workers import Workers
 from streams.core.values import JobId
 from streams.delivery import Sender
@@ -103,7 +104,7 @@ class Played:
 
     plan: Plan
     goals: int
-    findings: tuple[Finding, ...]
+    verdict: Verdict
     recovery_s: float | None
     took_s: float
     crashes: int
@@ -176,7 +177,7 @@ async def play(ground: Ground, plan: Plan) -> Played:
         return Played(
             plan=plan,
             goals=goals,
-            findings=(),
+            verdict=judge(evidence),
             recovery_s=recovery_s if plan.strikes else None,
             took_s=time.monotonic() - began,
             crashes=workers.crashes,

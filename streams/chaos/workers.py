@@ -224,14 +224,17 @@ class Workers:
         """All go on, and at least *count* of them run.
 
         Raises:
-            TimeoutError: one does not come up.
+            TimeoutError: they do not come up.
         """
-        for worker in self.living:
-            worker.resume()
-        while sum(not worker.how for worker in self.living) < count:
-            await self.start()
-        for worker in self.living:
-            await worker.ready()
+        async with asyncio.timeout(READY_S):
+            while True:
+                for worker in self.living:
+                    worker.resume()
+                while sum(not worker.how for worker in self.living) < count:
+                    await self.start()
+                up = [await worker.ready() for worker in self.living if not worker.how]
+                if sum(up) >= count:
+                    return
 
     def lives(self) -> tuple[Life, ...]:
         """Of all that came so far as to have a name."""
