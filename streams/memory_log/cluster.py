@@ -79,6 +79,10 @@ class MemoryCluster:
         """How many partitions *topic* has; 0 where there is none."""
         return len(self._partitions.get(topic, ()))
 
+    def wipe(self, topic: str) -> None:
+        """Delete a topic with all that is on it, and make it anew. Nobody may be connected who uses it."""
+        self._partitions[topic] = [Partition(topic, n) for n in range(self.width(topic))]
+
     def group(self, name: str, topic: str, *, sticky: bool) -> Group:
         """The consumer group *name* on *topic*, made when it is first asked for."""
         key = (name, topic)
