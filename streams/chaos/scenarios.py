@@ -135,7 +135,11 @@ def _jobs() -> tuple[Job, ...]:
         "[[plan 8]] [[slow 3 @4]]",
     )
     return tuple(
-        Job(goal={"id": f"g{n}", "goal": f"Compare what there is {words}"}, at=0.4 * n, partition=n)
+        Job(
+            goal={"id": f"g{n}", "goal": f"Compare what there is {words}", "tools": ["noop"]},
+            at=0.4 * n,
+            partition=n,
+        )
         for n, words in enumerate(shapes)
     )
 

@@ -63,8 +63,7 @@ class Membership:
                 if self._member is not None and not self._static:
                     member = self._member
                     self._reach.call("group", f"leave of {member.id}", lambda: self._group.leave(member))
-                elif self._member is not None:
-                    self.silent()
+                self.silent()  # also a goodbye may get lost
 
     async def _beat(self) -> None:
         """Ask now and then whether the group still counts us in."""

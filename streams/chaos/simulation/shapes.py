@@ -52,7 +52,7 @@ def _flaky(_: str, chance: Random) -> Job:
 
 
 def _without_models(_: str, chance: Random) -> Job:
-    return _planned(f"[[{chance.choice(('plan 5', 'chain 4', 'join 3'))} noop]]")
+    return _planned(f"[[{chance.choice(('plan 5', 'chain 4', 'join 3'))} noop]]", tools=["noop"])
 
 
 def _replanned(_: str, chance: Random) -> Job:
@@ -71,7 +71,8 @@ def _hanging(_: str, chance: Random) -> Job:
 
 def _stuck_tool(_: str, chance: Random) -> Job:
     limits: Goal = {"timeout_s": chance.choice((4.0, 9.0)), "max_attempts": 2}
-    return _own([{"id": "only", "tool": chance.choice(("stuck", "broken"))}], limits=limits)
+    tool = chance.choice(("stuck", "broken"))
+    return _own([{"id": "only", "tool": tool}], limits=limits, tools=[tool])
 
 
 def _own(plan: list[Json], **fields: Json) -> Job:
@@ -81,6 +82,7 @@ def _own(plan: list[Json], **fields: Json) -> Job:
 def _own_graph(name: str, chance: Random) -> Job:
     """A graph that the goal brings: models, tools, large results, in any order."""
     entries: list[Json] = []
+    tools: list[Json] = []
     for n in range(chance.randint(2, 8)):
         needs: list[Json] = [f"s{k}" for k in range(n) if chance.random() < 0.3]  # noqa: PLR2004 - a share
         entry: Goal = {"id": f"s{n}", "dep": needs}
@@ -89,8 +91,9 @@ def _own_graph(name: str, chance: Random) -> Job:
                 entry["goal"] = f"Part {n} of {name}"
             case tool:
                 entry["tool"] = tool
+                tools.append(tool)
         entries.append(entry)
-    return _own(entries)
+    return _own(entries, tools=tools)
 
 
 def _with_tools(name: str, chance: Random) -> Job:
@@ -107,7 +110,7 @@ def _once(name: str, chance: Random) -> Job:
         plan: list[Json] = [
             {"id": f"r{n}", "tool": "record", "args": {"name": f"{name}-{n}"}} for n in range(3)
         ]
-        made = _own(plan)
+        made = _own(plan, tools=["record"])
     else:
         items: list[Json] = [{"name": f"{name}-{n}"} for n in range(2)]
         made = _own([{"id": "each", "goal": "Record it", "input": "all"}], input=items, tools=["record"])
