@@ -5,27 +5,24 @@ to them where that goes.
 """
 
 import logging
-import re
 import sys
+import threading
+import traceback
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any, Final, TextIO
 
 import orjson
 import structlog
 
-HIDDEN: Final = "<secret>"
+from streams.redaction import redactor
 
 QUIET: Final = ("faust", "mode", "aiohttp", "asyncio", "httpx2", "openai")
 """Libraries of which only warnings are of interest. They build their records before any handler
 could drop them, a tenth of the CPU of a busy worker, so their loggers are told."""
 
-_SHAPES: Final = re.compile(
-    r"\b(?:sk|pk|gsk|xai)[-_][A-Za-z0-9_-]{12,}"  # what providers' keys look like
-    r"|(?<=Bearer )[^\s\"'\\]+"
-    r"|(?<=://)[^/\s:@\"]+:[^/\s@\"]+(?=@)"  # user:password of an address
-)
-
 _Processor = Callable[[Any, str, MutableMapping[str, Any]], Any]
+
+_hidden = [redactor(())]  # what the process's logging hides, as its logging one for all
 
 
 def configure(
@@ -45,7 +42,7 @@ def configure(
     """
     stream = stream or sys.stderr
     as_json = not stream.isatty() if json is None else json
-    hide = hiding(secrets)
+    _hidden[:] = [redactor(tuple(secrets))]
     shared: list[_Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -84,17 +81,22 @@ def configure(
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
-def hiding(secrets: Iterable[str]) -> Callable[[str], str]:
-    """A function that takes these secrets, and whatever looks like one, out of a text."""
-    known = [form for secret in secrets if secret.strip() for form in (secret, _json(secret)[1:-1])]
-    exact = re.compile("|".join(map(re.escape, sorted(set(known), key=len, reverse=True)))) if known else None
+def hide(text: str) -> str:
+    """*text* as it may be shown: without the secrets that :func:`configure` was given, and the like."""
+    return _hidden[0].text(text)
 
-    def hide(text: str) -> str:
-        if exact is not None:
-            text = exact.sub(HIDDEN, text)
-        return _SHAPES.sub(HIDDEN, text)
 
-    return hide
+def hide_in_threads() -> None:
+    """For programs: what ends a thread, Python itself writes, past all handlers."""
+
+    def tell(told: threading.ExceptHookArgs) -> None:
+        if not issubclass(told.exc_type, SystemExit):
+            lines = traceback.format_exception(told.exc_type, told.exc_value, told.exc_traceback)
+            sys.stderr.write(
+                hide(f"Exception in thread {told.thread and told.thread.name}:\n{''.join(lines)}")
+            )
+
+    threading.excepthook = tell
 
 
 def _json(value: object, **_: object) -> str:

@@ -1,6 +1,8 @@
 """Every setting of a process, as one frozen value. Only the command line reads the environment."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from streams.access import Access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -9,6 +11,7 @@ class Settings:
 
     Attributes:
         brokers: Kafka bootstrap servers, ``host:port`` separated by commas.
+        access: How the clients prove to Kafka who they are.
         prefix: Stands before every topic, group and transactional id.
         lanes: Partitions of ``goals``, ``job-events``, ``subtasks``, ``transcripts`` and ``jobs``;
             fixed for the life of a system.
@@ -30,6 +33,7 @@ class Settings:
     """
 
     brokers: str = "127.0.0.1:9092"
+    access: Access = field(default_factory=Access)
     prefix: str = "anabranch."
     lanes: int = 8
     concurrency: int = 100
@@ -43,5 +47,10 @@ class Settings:
     stage_s: float = 0.1
     batch: int = 500
     base_url: str = ""
-    api_key: str = ""
+    api_key: str = field(default="", repr=False)
     model: str = ""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be shown, wherever it turns up."""
+        return tuple(filter(None, (self.api_key, *self.access.secrets)))

@@ -3,6 +3,9 @@
 Exit codes are those of :class:`streams.cli.exits.Exit`.
 """
 
+import sys
+import traceback
+
 import typer
 
 from streams.cli import (
@@ -72,4 +75,10 @@ app.add_typer(chaos.app, name="chaos")
 
 def main() -> None:
     """The entry point of ``anabranch``."""
-    app()
+    try:
+        app()
+    except Exception as error:  # noqa: BLE001 - Python would write it with all that stands in it
+        from streams.logging import hide
+
+        sys.stderr.write(hide("".join(traceback.format_exception(error))))
+        sys.exit(1)

@@ -4,8 +4,11 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, Final
 
+from streams import access
+from streams.access import SASL_SSL, SSL, Access, BadAccess
 from streams.cli.exits import Exit, Stop
 from streams.settings import Settings
 
@@ -33,10 +36,11 @@ def settings(environment: Mapping[str, str] | None = None, **flags: Any) -> Sett
     """The settings of this process; a flag that is None was not given, an empty variable is none.
 
     Raises:
-        Stop: a number is none, or makes no sense.
+        Stop: a number is none, or makes no sense; what is said of Kafka's security does not fit together.
     """
     environment = os.environ if environment is None else environment
     given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
+    given.setdefault("access", kafka_access(environment))
     for name, variable in VARIABLES.items():
         if name not in given and (text := environment.get(variable, "").strip(_BLANKS.get(name, " \t\r\n"))):
             match _NUMBERS.get(name):
@@ -48,6 +52,40 @@ def settings(environment: Mapping[str, str] | None = None, **flags: Any) -> Sett
         if given.get(name, 1) < 1:
             raise Stop(f"{name} is {given[name]}; it must be 1 or more", Exit.USAGE)
     return Settings(**given)
+
+
+def kafka_access(environment: Mapping[str, str]) -> Access:
+    """How to connect to Kafka: as Kafka's own clients are told, and without secrets among the flags.
+
+    Without a protocol it is SASL_SSL where a mechanism is set, and SSL where certificates are.
+
+    Raises:
+        Stop: it does not fit together, or a file with a secret cannot be read.
+    """
+    given = {
+        name: text for name, variable in access.VARIABLES.items() if (text := environment.get(variable, ""))
+    }
+    for name in access.IN_FILES:
+        variable = f"{access.VARIABLES[name]}_FILE"
+        if path := environment.get(variable):
+            if name in given:
+                raise Stop(
+                    f"{access.VARIABLES[name]} and {variable} are both set: which of them?", Exit.USAGE
+                )
+            try:
+                given[name] = Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+            except (OSError, UnicodeDecodeError) as error:
+                raise Stop(f"{variable} {path} cannot be read: {error}", Exit.USAGE) from None
+    for name in ("protocol", "mechanism"):
+        if name in given:
+            given[name] = given[name].strip().upper()
+    if not given.get("protocol"):
+        with_tls = "ca_file" in given or "certificate_file" in given
+        given["protocol"] = SASL_SSL if given.get("mechanism") else SSL if with_tls else access.PLAINTEXT
+    try:
+        return Access(**given)
+    except BadAccess as error:
+        raise Stop(str(error), Exit.USAGE) from None
 
 
 # A key with a blank at its end stays as it is: `anabranch doctor` is to tell of it.

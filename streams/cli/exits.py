@@ -64,7 +64,9 @@ def run(command: Coroutine[Any, Any, T], *, uvloop: bool = False) -> T:
 
 def fail(reason: str, code: Exit) -> NoReturn:
     """End with a reason on stderr."""
-    typer.secho(f"anabranch: {reason}", fg=typer.colors.RED, err=True)
+    from streams.logging import hide
+
+    typer.secho(f"anabranch: {hide(reason)}", fg=typer.colors.RED, err=True)
     raise typer.Exit(code)
 
 
@@ -83,6 +85,7 @@ _ERRORS = {
     Exit.LATE: {"builtins.TimeoutError"},
     Exit.UNREACHABLE: {"streams.log.LogUnavailable"},
     Exit.USAGE: {
+        "streams.access.BadAccess",
         "streams.wire.goal_fields.BadFields",
         "streams.wire.envelope.Unwritable",
         "streams.replay.files.NotAnExport",

@@ -7,4 +7,4 @@ def quiet() -> None:
     """Show warnings and errors; the Kafka client's own go unseen, since errors say what they mean."""
     from streams.logging import configure
 
-    configure(level="WARNING", secrets=[settings().api_key])
+    configure(level="WARNING", secrets=settings().secrets)

@@ -82,11 +82,12 @@ async def _work(settings: Settings, wait: float, level: str, *, as_json: bool) -
     from streams import app
     from streams.cli.stopping import stopped_by_signal
     from streams.cli.worker_start import ready
-    from streams.logging import configure
+    from streams.logging import configure, hide_in_threads
 
     if level not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
         raise Stop(f"--log-level {level} is none of DEBUG, INFO, WARNING, ERROR", Exit.USAGE)
-    configure(secrets=[settings.api_key], level=level, json=as_json or None)
+    configure(secrets=settings.secrets, level=level, json=as_json or None)
+    hide_in_threads()
     stop = stopped_by_signal()
     starting = asyncio.ensure_future(ready(settings, wait_s=wait))
     stopping = asyncio.ensure_future(stop.wait())

@@ -11,7 +11,7 @@ from agents.ports import ModelError
 from streams.cli.endpoint import advice, list_models, nearest
 from streams.cli.exits import Exit, Stop
 from streams.kafka import admin
-from streams.log import LogUnavailable
+from streams.log import LogUnavailable, NotAllowed
 from streams.settings import Settings
 
 T = TypeVar("T")
@@ -26,6 +26,7 @@ async def ready(settings: Settings, *, wait_s: float) -> Settings:
     Raises:
         Stop: topics are missing or wrong, or there is no model to use.
         LogUnavailable: no broker in *wait_s* seconds.
+        NotAllowed: the brokers do not let us in.
     """
     ends = asyncio.get_running_loop().time() + wait_s
     problems = await _patiently(lambda: admin.check(settings), ends)
@@ -43,7 +44,7 @@ async def _patiently(ask: Callable[[], Awaitable[T]], ends: float) -> T:
         try:
             return await ask()
         except (LogUnavailable, ModelError) as error:
-            lasting = isinstance(error, ModelError) and not error.retry
+            lasting = isinstance(error, NotAllowed) or (isinstance(error, ModelError) and not error.retry)
             if lasting or loop.time() + AGAIN_S > ends:
                 raise
             if not told:

@@ -10,6 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
+from streams.kafka.connection import client_options, why_not
 from streams.log import LogUnavailable
 from streams.settings import Settings
 from streams.topics import Topic, topics
@@ -156,17 +157,16 @@ async def _led(client: AIOKafkaAdminClient, names: Sequence[str]) -> None:
 
 @asynccontextmanager
 async def _administration(settings: Settings) -> AsyncIterator[AIOKafkaAdminClient]:
-    client = AIOKafkaAdminClient(
-        bootstrap_servers=settings.brokers, request_timeout_ms=int(TIMEOUT_S * 1_000)
-    )
+    client = AIOKafkaAdminClient(**client_options(settings), request_timeout_ms=int(TIMEOUT_S * 1_000))
     try:
         async with asyncio.timeout(TIMEOUT_S):
             await client.start()
             yield client
     except (KafkaError, OSError, TimeoutError) as error:
-        raise LogUnavailable(
+        unanswered = LogUnavailable(
             f"Kafka at {settings.brokers} does not answer ({str(error) or type(error).__name__}): "
             f"is it reachable? `anabranch broker start` starts one here, ANABRANCH_BROKERS names another."
-        ) from error
+        )
+        raise await why_not(settings, unanswered) from error
     finally:
         await client.close()

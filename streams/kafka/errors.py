@@ -2,7 +2,7 @@
 
 from aiokafka import errors
 
-from streams.log import Fenced, LogUnavailable, RecordRefused
+from streams.log import Fenced, LogUnavailable, NotAllowed, RecordRefused
 
 _FENCED = (errors.ProducerFenced, errors.InvalidProducerEpoch)
 _REFUSED = (
@@ -11,9 +11,16 @@ _REFUSED = (
     errors.RecordTooLargeError,
     errors.InvalidTimestampError,
     errors.InvalidTopicError,
-    errors.TopicAuthorizationFailedError,
     errors.PolicyViolationError,
 )
+# No fault of the record's: it waits until we may again, and is not buried meanwhile.
+_NOT_ALLOWED = (
+    errors.TopicAuthorizationFailedError,
+    errors.GroupAuthorizationFailedError,
+    errors.ClusterAuthorizationFailedError,
+    errors.TransactionalIdAuthorizationFailed,
+)
+_NOT_LET_IN = (errors.SaslAuthenticationFailed, errors.AuthenticationFailedError)
 
 
 def in_our_words(error: errors.KafkaError, what: str) -> Fenced | LogUnavailable | RecordRefused:
@@ -23,4 +30,6 @@ def in_our_words(error: errors.KafkaError, what: str) -> Fenced | LogUnavailable
         return Fenced(reason)
     if isinstance(error, _REFUSED):
         return RecordRefused(reason)
-    return LogUnavailable(reason)
+    if isinstance(error, _NOT_ALLOWED):
+        return NotAllowed(f"{reason}; `anabranch acls` says what each part of a system needs")
+    return NotAllowed(reason) if isinstance(error, _NOT_LET_IN) else LogUnavailable(reason)

@@ -8,6 +8,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import ConsumerStoppedError, KafkaError
 
+from streams.kafka.connection import client_options
 from streams.kafka.errors import in_our_words
 from streams.kafka.reading import make_consumer, records
 from streams.log import LogUnavailable, NoSuchTopic, Record
@@ -30,7 +31,7 @@ async def partitions(settings: Settings, topic: str) -> int:
     """
     name = settings.prefix + topic
     what = f"asking {settings.brokers} for the topic {name}"
-    client = AIOKafkaClient(bootstrap_servers=settings.brokers.split(","))
+    client = AIOKafkaClient(**client_options(settings))
     try:
         async with asyncio.timeout(BEGIN_S):
             await client.bootstrap()

@@ -7,11 +7,12 @@ from typing import Self
 
 from streams.kafka import following
 from streams.kafka.claims import Ownership
+from streams.kafka.connection import why_not
 from streams.kafka.outage import Outage
 from streams.kafka.producers import KafkaProducer, start_producer
 from streams.kafka.reading import read
 from streams.kafka.transactions import KafkaTransactions
-from streams.log import LogUnavailable, Owner, Record
+from streams.log import LogUnavailable, NotAllowed, Owner, Record
 from streams.settings import Settings
 
 FIND_S = 30.0
@@ -33,6 +34,8 @@ class KafkaLog:
 
     Raises:
         LogUnavailable: on entering, when no broker was found in *find_s* seconds.
+        NotAllowed: on entering, at once, when the brokers do not let us in.
+        BadAccess: on entering, when certificates or a key cannot be used.
     """
 
     def __init__(self, settings: Settings, *, find_s: float = FIND_S) -> None:
@@ -47,10 +50,16 @@ class KafkaLog:
         while self._producer is None:
             try:
                 self._producer = KafkaProducer(self._settings, await start_producer(self._settings))
+            except NotAllowed:
+                # Let in, but to write nothing: who only reads needs no producer, and a send will tell.
+                self._producer = KafkaProducer(self._settings, None)
             except LogUnavailable as error:
+                why = await why_not(self._settings, error)
+                if isinstance(why, NotAllowed):
+                    raise why from error
                 if loop.time() > deadline:
                     raise LogUnavailable(
-                        f"no Kafka broker at {self._settings.brokers} in {self._find_s:g} s ({error}); "
+                        f"no Kafka broker at {self._settings.brokers} in {self._find_s:g} s ({why}); "
                         "is it running, and is the address right?"
                     ) from error
                 await asyncio.sleep(AGAIN_S)

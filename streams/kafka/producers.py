@@ -8,6 +8,7 @@ import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from streams.kafka.connection import client_options
 from streams.kafka.errors import in_our_words
 from streams.log import Headers, LogUnavailable, RecordRefused
 from streams.settings import Settings
@@ -35,7 +36,7 @@ def make_producer(settings: Settings, identity: str | None = None) -> AIOKafkaPr
     their predecessor.
     """
     return AIOKafkaProducer(
-        bootstrap_servers=settings.brokers.split(","),
+        **client_options(settings),
         acks="all",
         enable_idempotence=True,
         linger_ms=0,
@@ -175,13 +176,16 @@ class KafkaProducer:
 
     A record that the broker refuses leaves a hole in the partition's sequence numbers, and aiokafka
     has no way to go on from there: the producer behind this one is replaced.
+
+    Args:
+        producer: The one to begin with; None where it is made with the first record.
     """
 
-    def __init__(self, settings: Settings, producer: AIOKafkaProducer) -> None:
+    def __init__(self, settings: Settings, producer: AIOKafkaProducer | None) -> None:
         self._settings = settings
         self._producer = producer
         self._deliveries = Deliveries(self._failed)
-        self._broken = False
+        self._broken = producer is None
         self._replacing = asyncio.Lock()
 
     async def send(
@@ -202,7 +206,8 @@ class KafkaProducer:
 
     async def close(self) -> None:
         """Send what waits, within a bound, and disconnect."""
-        await stop_producer(self._producer)
+        if self._producer is not None:
+            await stop_producer(self._producer)
         self._deliveries.close()
 
     def _failed(self, error: KafkaError) -> None:
@@ -212,7 +217,8 @@ class KafkaProducer:
         async with self._replacing:
             if not self._broken:
                 return
-            log.warning("producer_replaced", brokers=self._settings.brokers)
             old, self._producer = self._producer, await start_producer(self._settings)
             self._broken = False
-            await stop_producer(old)
+            if old is not None:
+                log.warning("producer_replaced", brokers=self._settings.brokers)
+                await stop_producer(old)

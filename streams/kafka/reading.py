@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
 
+from streams.kafka.connection import client_options
 from streams.kafka.errors import in_our_words
 from streams.log import LogUnavailable, Record
 from streams.settings import Settings
@@ -20,7 +21,7 @@ per broker, and a partition that was left out of it has to wait for it."""
 def make_consumer(settings: Settings, **group: object) -> AIOKafkaConsumer:
     """A consumer of committed records; without *group* options it belongs to no group."""
     return AIOKafkaConsumer(
-        bootstrap_servers=settings.brokers.split(","),
+        **client_options(settings),
         enable_auto_commit=False,
         isolation_level="read_committed",
         auto_offset_reset="earliest",
