@@ -7,6 +7,9 @@ from streams.core.values import Usage
 
 Price = Callable[[Usage], float]
 
+MODELS = 1_000
+"""Models whose price is remembered."""
+
 PROBE = 1_000
 """Tokens of the calls whose price gives the unit prices: few enough for the lowest tier."""
 
@@ -31,6 +34,8 @@ class PriceList:
                 price = self._prices.get(model)
                 if price is None:
                     price = await asyncio.to_thread(find_price, model, self._base_url)
+                    if len(self._prices) >= MODELS:  # an endpoint with a new name in each reply
+                        self._prices.clear()
                     self._prices[model] = price
         return price(usage)
 
