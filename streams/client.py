@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Final, Self, Unpack
 
+from streams.access import Access
 from streams.answer_reader import AnswerReader
 from streams.claims import Resolver
 from streams.core.commands import Answer
@@ -34,6 +35,8 @@ from streams.wire.goal_writing import GoalOptions, write_goal
 __all__ = ["NotAnswered", "Swarm"]
 
 CONNECT_S: Final = 10.0
+FOUND: Final = 0.8
+"""Part of the time to connect that finding a broker may take."""
 SEND_S: Final = 30.0
 ANSWER_S: Final = 600.0
 WATCH_S: Final = 86_400.0
@@ -65,6 +68,7 @@ class Swarm:
     Args:
         brokers: Kafka bootstrap servers, ``host:port`` separated by commas.
         prefix: The prefix of the system's topics.
+        access: How to prove to Kafka who we are.
         connect_s: Seconds to go on trying when no broker answers.
         log: A log that is open already, instead of Kafka at *brokers*; it stays open.
 
@@ -73,7 +77,8 @@ class Swarm:
         log: The log, for what the client does not offer.
 
     Raises:
-        LogUnavailable: on entering, when there is no broker or no topics.
+        LogUnavailable: on entering, when there is no broker or no topics; ``NotAllowed`` when the
+            brokers do not let us in.
     """
 
     def __init__(
@@ -81,10 +86,11 @@ class Swarm:
         brokers: str = _DEFAULTS.brokers,
         *,
         prefix: str = _DEFAULTS.prefix,
+        access: Access = _DEFAULTS.access,
         connect_s: float = CONNECT_S,
         log: Log | None = None,
     ) -> None:
-        self._settings = Settings(brokers=brokers, prefix=prefix)
+        self._settings = Settings(brokers=brokers, prefix=prefix, access=access)
         self._connect_s = connect_s
         self._given = log
         self.lanes = 0
@@ -96,7 +102,7 @@ class Swarm:
                 async with asyncio.timeout(self._connect_s):
                     log = self._given
                     if log is None:
-                        log = await stack.enter_async_context(_kafka(self._settings))
+                        log = await stack.enter_async_context(_kafka(self._settings, self._connect_s))
                     self.lanes = await log.partitions(JOB_EVENTS)
             except TimeoutError as error:
                 raise LogUnavailable(
@@ -307,8 +313,8 @@ class Swarm:
             ) from error
 
 
-def _kafka(settings: Settings) -> AbstractAsyncContextManager[Log]:
+def _kafka(settings: Settings, within_s: float) -> AbstractAsyncContextManager[Log]:
     # Here, so that a program that uses the client with another log, or only its types, has no Kafka.
     from streams.kafka.log import KafkaLog  # noqa: PLC0415
 
-    return KafkaLog(settings)
+    return KafkaLog(settings, find_s=FOUND * within_s)  # it knows why, where it is not found

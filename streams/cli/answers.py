@@ -43,7 +43,7 @@ async def _answers(
 
     quiet()
     ours, job, start = settings(brokers=brokers, prefix=prefix), named(job) if job else "", moment(since)
-    async with Swarm(ours.brokers, prefix=ours.prefix) as swarm:
+    async with Swarm(ours.brokers, prefix=ours.prefix, access=ours.access) as swarm:
         if follow:
             async with aclosing(swarm.answers(since=start)) as coming:
                 async for answer in coming:

@@ -49,7 +49,7 @@ async def _list(brokers: str | None, prefix: str | None, since: str, *, as_json:
 
     quiet()
     ours, start = settings(brokers=brokers, prefix=prefix), moment(since)
-    async with Swarm(ours.brokers, prefix=ours.prefix) as swarm:
+    async with Swarm(ours.brokers, prefix=ours.prefix, access=ours.access) as swarm:
         letters = [
             dead_letters.read(record)
             for partition in range(await swarm.log.partitions(DEAD_LETTERS))
@@ -80,7 +80,7 @@ async def _show(place: str, brokers: str | None, prefix: str | None, *, as_json:
     quiet()
     ours = settings(brokers=brokers, prefix=prefix)
     partition, offset = _place(place)
-    async with Swarm(ours.brokers, prefix=ours.prefix) as swarm:
+    async with Swarm(ours.brokers, prefix=ours.prefix, access=ours.access) as swarm:
         if partition >= await swarm.log.partitions(DEAD_LETTERS):
             raise Stop(f"{DEAD_LETTERS} has no partition {partition}", Exit.USAGE)
         found = None

@@ -120,7 +120,9 @@ async def _demo(
                 simulated=behaviour,
                 say=lambda line: notes.print(line, style="dim", markup=False, soft_wrap=True),
             ) as place,
-            Swarm(place.settings.brokers, prefix=place.settings.prefix) as swarm,
+            Swarm(
+                place.settings.brokers, prefix=place.settings.prefix, access=place.settings.access
+            ) as swarm,
         ):
             with live:
                 answers = await answer_all(swarm, goals, place.worker, live)

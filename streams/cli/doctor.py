@@ -1,15 +1,17 @@
 """``anabranch doctor``: what keeps a system from working here, each with what to do."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import typer
 
+from streams.access import IN_FILES, SASL_SSL, VARIABLES, Access
 from streams.cli.exits import Exit, run
 from streams.cli.options import AsJson, Brokers, Lanes, Prefix
 from streams.cli.output import console, print_json, say, typed
+from streams.redaction import is_sure
 from streams.settings import Settings
 
 CONNECT_S = 3.0
@@ -24,7 +26,7 @@ class Finding:
     """One thing looked at.
 
     Attributes:
-        about: ``brokers``, ``topics``, ``key``, ``endpoint`` or ``model``.
+        about: ``access``, ``brokers``, ``topics``, ``key``, ``endpoint`` or ``model``.
         level: A ``problem`` keeps the system from working, a ``warning`` may.
         to_do: What to do about it.
     """
@@ -77,8 +79,10 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
 
 async def _log(settings: Settings) -> AsyncIterator[Finding]:
     from streams.kafka import admin
-    from streams.log import LogUnavailable
+    from streams.log import LogUnavailable, NotAllowed
 
+    for finding in _access(settings.access):
+        yield finding
     addresses = [address.strip() for address in settings.brokers.split(",")]
     faults = await asyncio.gather(*map(_unreachable, addresses))
     todo = "`anabranch broker start` starts one here, ANABRANCH_BROKERS names others"
@@ -92,6 +96,10 @@ async def _log(settings: Settings) -> AsyncIterator[Finding]:
         return
     try:
         problems = await admin.check(settings)
+    except NotAllowed as error:
+        what, _, do = str(error).partition("; to do: ")
+        yield Finding(about="access", level="problem", what=what, to_do=do)
+        return
     except LogUnavailable as error:
         yield Finding(about="brokers", level="problem", what=str(error), to_do=todo)
         return
@@ -99,6 +107,27 @@ async def _log(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding(about="topics", level="problem", what=f"{each.topic} {each.what}", to_do=each.remedy)
     if not problems:
         yield Finding(about="topics", level="fine", what=f"all are right, with {settings.lanes} lanes")
+
+
+def _access(access: Access) -> Iterator[Finding]:
+    """What of the way to Kafka is open to whoever listens."""
+    from streams.cli.endpoint import is_local
+
+    clear = access.token_url.startswith("http:") and not is_local(access.token_url)
+    if access.with_sasl and not access.with_tls:
+        what = f"{access.protocol}: not encrypted, so what is sent can be read on the way"
+        todo = f"use a listener with TLS, and {VARIABLES['protocol']}={SASL_SSL}"
+        yield Finding(about="access", level="warning", what=what, to_do=todo)
+    if clear:
+        what = f"{access.token_url} is not encrypted, so secret and tokens can be read on the way"
+        yield Finding(
+            about="access", level="warning", what=what, to_do=f"{VARIABLES['token_url']}: take https"
+        )
+    for name in IN_FILES:
+        secret = getattr(access, name)
+        if secret and not is_sure(secret):
+            what = f"{VARIABLES[name]} is so short, or so plain a word, that records are not cleaned of it"
+            yield Finding(about="access", level="warning", what=what, to_do="take a longer, random one")
 
 
 async def _unreachable(address: str) -> str:

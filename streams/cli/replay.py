@@ -136,5 +136,5 @@ async def _from_log(job: str, brokers: str | None, prefix: str | None, since: st
 
     quiet()
     ours, start = settings(brokers=brokers, prefix=prefix), moment(since)
-    async with Swarm(ours.brokers, prefix=ours.prefix) as swarm:
+    async with Swarm(ours.brokers, prefix=ours.prefix, access=ours.access) as swarm:
         return await record_job(swarm.log, named(job), since=start)

@@ -53,7 +53,7 @@ async def _watch(
     start = moment(since)
     began = asyncio.get_running_loop().time()
     notes = console(stderr=True)
-    async with Swarm(ours.brokers, prefix=ours.prefix) as swarm:
+    async with Swarm(ours.brokers, prefix=ours.prefix, access=ours.access) as swarm:
         async for event in swarm.events(job, since=start, within_s=within, values=False):
             if as_json:
                 print_json(typed(event))

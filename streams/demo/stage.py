@@ -11,6 +11,7 @@ from typing import Final
 from agents.simulator import MODEL, Behaviour
 from agents.simulator import start as start_simulator
 from streams import broker
+from streams.access import Access
 from streams.demo.worker import Worker, start_worker
 from streams.kafka import admin
 from streams.log import LogUnavailable
@@ -61,7 +62,7 @@ async def stage(
             say("Starting Apache Kafka; the first time it is downloaded, 45 MB.")
             own = await broker.start(home)
             stack.push_async_callback(own.stop)
-            ours = replace(ours, brokers=own.servers)
+            ours = replace(ours, brokers=own.servers, access=Access())
         say(f"Making the topics {ours.prefix}* on Kafka at {ours.brokers}.")
         if not own_broker:
             await stack.enter_async_context(_deleted(ours, say))

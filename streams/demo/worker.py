@@ -1,6 +1,7 @@
 """A worker as users start it, a process of its own; it ends with the one that started it."""
 
 import asyncio
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import streams
+from streams.access import Access
 from streams.broker.attached import die_with_parent
 from streams.settings import Settings
 
@@ -69,6 +71,12 @@ class Worker:
                 await self.process.wait()
 
 
+def _environment(settings: Settings) -> dict[str, str]:
+    """Ours, without what belongs to another Kafka than the one that the worker is to use."""
+    foreign = "ANABRANCH_KAFKA_" if settings.access == Access() else "\0"
+    return {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+
+
 async def start_worker(settings: Settings, log: Path) -> Worker:
     """Start a worker for a system; its key it takes from our environment.
 
@@ -86,6 +94,7 @@ async def start_worker(settings: Settings, log: Path) -> Worker:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
+            env=_environment(settings),
             start_new_session=True,  # Ctrl-C is for us, who then stop it in order
             preexec_fn=die_with_parent(),
         )
