@@ -80,18 +80,23 @@ def _own(plan: list[Json], **fields: Json) -> Job:
 
 
 def _own_graph(name: str, chance: Random) -> Job:
-    """A graph that the goal brings: models, tools, large results, in any order."""
+    """A graph that the goal brings: models, tools, large results, in any order.
+
+    One part of it at most is broken: what needs two that fail says which of them failed first.
+    """
     entries: list[Json] = []
     tools: list[Json] = []
-    for n in range(chance.randint(2, 8)):
+    count = chance.randint(2, 8)
+    broken = chance.randrange(2 * count)
+    for n in range(count):
         needs: list[Json] = [f"s{k}" for k in range(n) if chance.random() < 0.3]  # noqa: PLR2004 - a share
         entry: Goal = {"id": f"s{n}", "dep": needs}
-        match chance.choice(("model", "model", "model", "bulk", "noop", "broken")):
-            case "model":
-                entry["goal"] = f"Part {n} of {name}"
-            case tool:
-                entry["tool"] = tool
-                tools.append(tool)
+        kind = "broken" if n == broken else chance.choice(("model", "model", "model", "bulk", "noop"))
+        if kind == "model":
+            entry["goal"] = f"Part {n} of {name}"
+        else:
+            entry["tool"] = kind
+            tools.append(kind)
         entries.append(entry)
     return _own(entries, tools=tools)
 
