@@ -9,6 +9,7 @@ import traceback
 import typer
 
 from streams.cli import (
+    acls,
     answers,
     broker,
     chaos,
@@ -68,6 +69,7 @@ app.command()(watch.watch)
 app.command()(answers.answers)
 app.add_typer(dead_letters.app, name="dead-letters")
 app.command()(doctor.doctor)
+app.command()(acls.acls)
 app.command()(replay.replay)
 app.command()(replay.export)
 app.add_typer(chaos.app, name="chaos")
