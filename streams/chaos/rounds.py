@@ -3,20 +3,19 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from random import Random
 from typing import Final
 
 from agents import simulator
-from streams.broker.cluster import Cluster
 from streams.chaos import gathering
-from streams.chaos.attacks import FAULTS, Fault
+from streams.chaos.attacks import FAULTS
 from streams.chaos.evidence import Evidence
+from streams.chaos.ground import Ground
 from streams.chaos.open_transactions import open_transactions
-from streams.chaos.proxy import Proxy
+from streams.chaos.plans import GOALS_S, Plan, Strike, chance
 from streams.chaos.scene import Scene
 from streams.chaos.verifier import Verdict, judge
 from streams.chaos.workers import Workers
@@ -42,54 +41,6 @@ CALLS_KEPT: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """What all rounds of a run are played on.
-
-    Attributes:
-        servers: The brokers, as the attacker reaches them.
-        cluster: The brokers, where they are ours to break.
-        proxies: What stands before each broker, for the workers; none where nothing does.
-        place: Where each round has a directory of its own.
-        workers: How many run where nothing is broken.
-    """
-
-    servers: str
-    cluster: Cluster | None
-    proxies: tuple[Proxy, ...]
-    place: Path
-    workers: int = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Strike:
-    """A fault at its time.
-
-    Attributes:
-        fault: Its name.
-        at_s: Seconds from the first goal.
-        seed: Of all that the fault chooses.
-    """
-
-    fault: str
-    at_s: float
-    seed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a round does. All of it follows from the seed and the faults that there are.
-
-    Attributes:
-        strikes: None in a calm round.
-        spread_s: Seconds over which the goals come.
-    """
-
-    seed: int
-    strikes: tuple[Strike, ...]
-    spread_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
     """How a round went.
 
@@ -111,23 +62,6 @@ class Played:
     notes: tuple[str, ...]
     evidence: Evidence
     place: Path
-
-
-def plan_round(seed: int, faults: Sequence[Fault], *, calm: bool) -> Plan:
-    """Choose what goes wrong and when: three to five faults in the first ten seconds."""
-    chance = _chance(seed)
-    strikes: list[Strike] = []
-    if not calm:
-        count = min(chance.randint(3, 5), len(faults))
-        for each in chance.sample(list(faults), count):
-            at_s = round(chance.uniform(0.5, 10.0), 2)
-            strikes.append(Strike(fault=each.name, at_s=at_s, seed=chance.getrandbits(32)))
-    strikes.sort(key=lambda strike: strike.at_s)
-    return Plan(seed=seed, strikes=tuple(strikes), spread_s=8.0)
-
-
-def _chance(seed: int) -> Random:
-    return Random(seed)  # noqa: S311 - to be repeated, not to be unguessable
 
 
 async def play(ground: Ground, plan: Plan) -> Played:
@@ -191,14 +125,14 @@ async def play(ground: Ground, plan: Plan) -> Played:
 
 async def _fight(scene: Scene, plan: Plan, watch: gathering.Watch) -> tuple[int, float | None, bool]:
     """Goals and faults, side by side; then a fresh goal, and all answers."""
-    chance = _chance(plan.seed)
+    drawn = chance(plan.seed)
     jobs: list[JobId] = []
     async with asyncio.TaskGroup() as group:
         for n in range(12):
-            shape = chance.choice(("plan 10", "chain 5", "diamond", "join 10", "plan 40", "plan 99"))
+            shape = drawn.choice(("plan 10", "chain 5", "diamond", "join 10", "plan 40", "plan 99"))
             job, value = write_goal(f"[[{shape}]] goal {n}", id=f"g{n}")
             jobs.append(job)
-            group.create_task(_submit(scene, job, value, chance.uniform(0, plan.spread_s)))
+            group.create_task(_submit(scene, job, value, drawn.uniform(0, GOALS_S)))
         for strike in plan.strikes:
             group.create_task(_strike(scene, strike))
     ended = time.monotonic()
@@ -221,7 +155,7 @@ async def _strike(scene: Scene, strike: Strike) -> None:
     await asyncio.sleep(strike.at_s)
     began = time.monotonic()
     async with asyncio.timeout(STRIKE_S):
-        await FAULTS[strike.fault].strike(scene, _chance(strike.seed))
+        await FAULTS[strike.fault].strike(scene, chance(strike.seed))
     scene.notes.append(f"{strike.fault} at {strike.at_s:g} s for {time.monotonic() - began:.1f} s")
 
 
@@ -261,7 +195,7 @@ def _by_proxy(ground: Ground, settings: Settings) -> Settings:
 
 @asynccontextmanager
 async def _topics(ground: Ground, settings: Settings) -> AsyncIterator[None]:
-    await admin.create(settings, replication=min(3, len(ground.cluster)) if ground.cluster else 1)
+    await admin.create(settings, replication=ground.replication)
     try:
         yield
     finally:

@@ -27,6 +27,11 @@ class Fault:
     strike: Strike
     needs: frozenset[Need]
 
+    @property
+    def says(self) -> str:
+        """What it does, in a sentence."""
+        return " ".join((self.strike.__doc__ or "").split("\n\n")[0].split())
+
 
 class UnknownFault(ValueError):
     """There is no fault of this name; the text names those that are."""
