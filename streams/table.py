@@ -2,7 +2,7 @@
 
 Rows, commands, answers and our position on the log are committed in one transaction. Between two
 commits the table keeps, of every job touched, how it was at the last one; what changed is the
-difference, so that ten events of one sub-task are one row.
+difference, so that ten events of one sub-task are one row. Finished jobs are kept as small as can be.
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,11 @@ from streams.core.states import (
     Succeeded,
 )
 from streams.core.values import NO_USAGE, JobId, TaskId, Usage
-from streams.log import Log, Record
+from streams.log import Log, Reader, Record
+from streams.markers import Markers
 from streams.topics import JOBS
+from streams.wire.envelope import Unreadable
+from streams.wire.markers import packed_row
 from streams.wire.rows import (
     GOAL_ROW,
     POSITION_KEY,
@@ -33,6 +36,7 @@ from streams.wire.rows import (
     PositionRow,
     Row,
     SubTaskRow,
+    parse_row,
     read_row,
 )
 
@@ -56,17 +60,20 @@ class Table:
         self.position: int | None = None
         self.at = 0
         self.leftovers: frozenset[str] = frozenset()
-        self._jobs: dict[JobId, Job] = {}
+        self._jobs: dict[JobId, Job] = {}  # open ones, and those that finished since the last commit
+        self._markers = Markers()
+        self._outlived: tuple[JobId, ...] = ()
         self._before: dict[JobId, Job] = {}
 
     def __getitem__(self, job: JobId) -> Job:
-        return self._jobs.get(job, NEW)
+        return self._jobs.get(job) or self._markers.get(job) or NEW
 
     def __setitem__(self, job: JobId, after: Job) -> None:
         before = self[job]
         if after is not before:
             self._before.setdefault(job, before)
             self._jobs[job] = after
+            self._markers.discard(job)
 
     def awaits(self, event: Record) -> bool:
         """Whether this event is the next to fold; False where it is folded already.
@@ -94,17 +101,27 @@ class Table:
     @property
     def finished(self) -> int:
         """How many jobs are finished."""
-        return sum(isinstance(job, Finished) for job in self._jobs.values())
+        fresh = sum(isinstance(self._jobs[job], Finished) for job in self._before)
+        return len(self._markers) + fresh
 
     def changes(self) -> Iterator[tuple[str, Row | None]]:
         """Key and row of all that changed since the last commit, our position last; None deletes."""
         for job, before in self._before.items():
             yield from difference(job, before, self._jobs[job])
+        self._outlived = tuple(self._markers.outlived(self.at))
+        for job in self._outlived:
+            yield job, None
         if self.position is not None:
             yield POSITION_KEY, PositionRow(offset=self.position, at=self.at)
 
     def committed(self) -> None:
         """What changed is on the log now."""
+        for job in self._before:
+            if isinstance(after := self._jobs[job], Finished):
+                self._markers.put(job, after)
+                del self._jobs[job]
+        for job in self._outlived:
+            self._markers.discard(job)
         self._before.clear()
 
     @classmethod
@@ -119,17 +136,46 @@ class Table:
             LogUnavailable: the log did not give them in time.
         """
         table = cls()
+        newest = await newest_rows(log, partition)
         rows: dict[str, Row] = {}
-        async for records in log.read(JOBS, partition):
-            for record in records:
-                apply(rows, record)
+        for key in list(newest):
+            value = newest.pop(key)
+            if packed := packed_row(value):
+                table._markers.put_packed(key, packed)
+            elif isinstance(row := parse_row(value), Finished):
+                table._markers.put(key, row)
+            else:
+                rows[key] = row
         position = rows.pop(POSITION_KEY, None)
         if isinstance(position, PositionRow):
             table.position, table.at = position.offset, position.at
             table._jobs = build(rows)
-        else:
-            table.leftovers = frozenset(rows)
-        return table
+            return table
+        leftovers = cls()
+        leftovers.leftovers = frozenset((*rows, *table._markers))
+        return leftovers
+
+
+async def newest_rows(log: Reader, partition: int) -> dict[str, bytes]:
+    """The newest version of every row of a partition, unread, the oldest first.
+
+    Before Kafka has compacted the topic most of what is on it has been superseded: it is not looked at.
+
+    Raises:
+        Unreadable: a key is none of ours.
+        LogUnavailable: the log did not give them in time.
+    """
+    rows: dict[bytes, bytes] = {}
+    async for records in log.read(JOBS, partition):
+        for record in records:
+            key = record.key or b""
+            rows.pop(key, None)
+            if record.value is not None:
+                rows[key] = record.value
+    try:
+        return {key.decode(): value for key, value in rows.items()}
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"no row of the table: its key is no UTF-8: {error.object!r}") from error
 
 
 def apply(rows: dict[str, Row], record: Record) -> None:

@@ -100,8 +100,17 @@ def read_row(record: Record) -> Row:
     Raises:
         Unreadable: it is no row of this version.
     """
+    return parse_row(record.value or b"")
+
+
+def parse_row(value: bytes) -> Row:
+    """A row from its record's value.
+
+    Raises:
+        Unreadable: it is no row of this version.
+    """
     try:
-        data = orjson.loads(record.value or b"")
+        data = orjson.loads(value)
         if data["v"] > VERSION:
             raise Unreadable(f"schema version {data['v']}, this program reads up to {VERSION}")
         if data["type"] == "SubTaskRow":
