@@ -76,7 +76,7 @@ def repetitions(facts: Facts) -> tuple[list[Finding], int]:
                 findings.append(_again(facts, needless[-1], made))
             elif "excused" in verdicts.values():
                 excused += 1
-            elif late := _after_its_end(facts, made):
+            elif not verdicts and (late := _after_its_end(facts, made)):
                 findings.append(late)
     return [*findings, *_tools_begun_twice(facts)], excused
 
