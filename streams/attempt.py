@@ -261,7 +261,7 @@ class RunningAttempt:
 
     async def take(self, *, back: bool = False) -> None:
         """Wait for a slot."""
-        await self._slots.acquire(self._command.job, back=back)
+        await self._slots.acquire(self._command.job, priority=self._command.priority, back=back)
         self._holds = True
 
     def give_back(self) -> None:

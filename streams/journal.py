@@ -13,15 +13,16 @@ from streams.core.values import Inline, Reference
 from streams.delivery import Sender
 from streams.topics import TRANSCRIPTS
 from streams.transcript import (
+    CALL_ID_CHARS,
     Asked,
     AttemptRecord,
-    CallId,
     HandedOver,
     ModelCalled,
     ModelFailed,
     ToolCalled,
     ToolStarted,
     attempt_key,
+    call_place,
 )
 from streams.wire.transcripts import asked, request_hash, write_transcript
 
@@ -47,6 +48,7 @@ class Journal:
             "run": run,
         }
         self._run = run
+        self._place = call_place(command.job, command.task, command.attempt)
 
     async def model_called(self, n: int, seen: int, request: ModelRequest, reply: ModelReply) -> None:
         """The *n*-th model call of the attempt was answered; *seen* messages of it are recorded before."""
@@ -110,8 +112,9 @@ class Journal:
         )
 
     def call_id(self, n: int, tried: int) -> str:
-        """The name under which the endpoint knows the *tried*-th try of the *n*-th model call."""
-        return str(CallId(**self._names, n=n, tried=tried))
+        """The name, a :class:`streams.transcript.CallId`, of the *tried*-th try of the *n*-th model call."""
+        text = f"{self._place}/{n}/{tried}/{self._run}"
+        return text if len(text) <= CALL_ID_CHARS else ""
 
     async def _write(self, record: AttemptRecord) -> None:
         data = write_transcript(record)

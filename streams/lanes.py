@@ -17,6 +17,7 @@ import structlog
 from agents.ports import Crew
 from streams import dead_letters
 from streams.attempt import LaneMoved, RunningAttempt
+from streams.caps import Caps
 from streams.claims import Resolver
 from streams.core.commands import Command
 from streams.delivery import Sender
@@ -25,7 +26,6 @@ from streams.lane import Lane
 from streams.log import Delivery, Log, LogUnavailable, Record, RecordRefused
 from streams.outcome import Outcomes, unreadable
 from streams.settings import Settings
-from streams.slots import Slots
 from streams.standing import Standing
 from streams.takeover import TakeOver
 from streams.topics import DEAD_LETTERS, SUBTASKS
@@ -49,7 +49,6 @@ class LaneStalled(Exception):
 class Run(NamedTuple):
     """An attempt that has begun."""
 
-    key: bytes
     lane: int
     attempt: RunningAttempt
 
@@ -84,21 +83,21 @@ class Lanes:
         self._lanes: set[Lane] = set()
         self._attempts: dict[bytes, asyncio.Task[bool]] = {}
         self._running: dict[asyncio.Task[bool], Run] = {}
+        self._begun: dict[bytes, asyncio.Task[bool]] = {}
         self._ends: dict[int, asyncio.Task[Mapping[int, int]]] = {}
         self._draining = False
-        self.slots = Slots(self._capacity)
         self._time = asyncio.get_running_loop().time
-        self._standing = Standing(settings.session_timeout_s, monotonic or self._time, self.slots.pump)
+        self._standing = Standing(settings.session_timeout_s, monotonic or self._time, self._pump)
+        self.caps = Caps(settings, self._standing, self._elsewhere)
         self._moved = self._time()
         self._broken: BaseException | None = None
         self._log = structlog.get_logger().bind(part="lanes")
 
-    def _capacity(self) -> int:
-        """Our share of the cap; none while the group does not hear us: those calls might be another's."""
-        if not self._standing.owned or not self._standing.sure:
-            return 0
-        share = round(self._settings.concurrency * len(self._standing.owned) / self._settings.lanes)
-        return max(1, share) - sum(lane.takeover.elsewhere for lane in self._lanes)
+    def _elsewhere(self, partition: int) -> int:
+        return sum(lane.takeover.elsewhere for lane in self._lanes if lane.partition == partition)
+
+    def _pump(self) -> None:
+        self.caps.pump()
 
     async def let_go(self) -> None:
         """Begin no call, and journal what is under way: whoever gets a lane goes on from there."""
@@ -128,8 +127,8 @@ class Lanes:
                 run.attempt.move()
             else:
                 run.attempt.keep()
-        self.slots.pump()
-        self._log.info("lanes_owned", lanes=sorted(partitions), capacity=self._capacity())
+        self.caps.pump()
+        self._log.info("lanes_owned", lanes=sorted(partitions), capacity=self.caps.capacity)
 
     def heard(self, at: float) -> None:
         """The group took us for a member at *at*."""
@@ -215,6 +214,8 @@ class Lanes:
 
         self._moved = self._time()
         begun = self._running.pop(task, None) is not None
+        if self._begun.get(key) is task:
+            del self._begun[key]
         if task.cancelled():
             if begun and not self._draining:
                 self._broken = asyncio.CancelledError(f"{key.decode()} was cancelled by none of us")
@@ -229,19 +230,17 @@ class Lanes:
 
     async def _perform(self, command: Command, record: Record, key: bytes, takeover: TakeOver) -> bool:
         """Run one command to its event on the log; False where it goes on elsewhere."""
-        past = await takeover.past(record, key)
-        if past is None:
-            return True
         try:
-            if await self._ended_here(key):
+            past = await takeover.past(record, key)
+            if past is None or await self._ended_here(key):
                 return True
-            await past.settle()
-            self.slots.pump()
+            slots = self.caps.slots(record.partition)
+            slots.pump()
             journal = Journal(self._sender, command, partition=record.partition, run=self._run)
             attempt = RunningAttempt(
                 command,
                 journal,
-                self.slots,
+                slots,
                 self._standing,
                 past=past,
                 resolver=self._resolver,
@@ -257,11 +256,11 @@ class Lanes:
 
         Where it did not, the replies of its calls are on the journal now.
         """
-        before = [task for task, run in self._running.items() if run.key == key]
-        if not before:
+        before = self._begun.get(key)
+        if before is None:
             return False
-        await asyncio.wait(before)
-        return any(not each.cancelled() and each.exception() is None and each.result() for each in before)
+        await asyncio.wait([before])
+        return not before.cancelled() and before.exception() is None and before.result()
 
     async def _run_attempt(
         self, command: Command, attempt: RunningAttempt, key: bytes, partition: int
@@ -270,7 +269,7 @@ class Lanes:
         self._moved = self._time()
         task: asyncio.Task[bool] | None = asyncio.current_task()
         assert task is not None
-        self._running[task] = Run(key, partition, attempt)
+        self._running[task], self._begun[key] = Run(partition, attempt), task
         attempt.begin()
         began = self._time()
         telling = self._outcomes.tell_start_later(command)
@@ -323,11 +322,11 @@ class Lanes:
             if not self._standing.sure:
                 self._moved = self._time()  # nothing may begin, and a stuck attempt blocks nobody
                 continue
-            if not self.slots.waiting or self.slots.taken >= self._capacity():
+            if not self.caps.stuck:
                 busy = self._outcomes.longest_overdue()
                 if busy is not None and busy[1] > stall:
                     raise LaneStalled(f"attempt {busy[0]} goes on {busy[1]:.0f} s after its time was over")
-                if self.slots.taken or busy is not None:
+                if self.caps.taken or busy is not None:
                     continue  # one that waits within its time has no slot
                 if self._sender.away or not any(lane.delivered for lane in self._lanes):
                     self._moved = self._time()

@@ -110,6 +110,7 @@ class Pasts:
         self._wanted = wanted
         self._records: dict[bytes, list[Record]] = {}
         self._live: dict[bytes, Past] = {}
+        self._handed_over: set[bytes] = set()
         self._seen = -1
 
     def add(self, record: Record) -> None:
@@ -117,40 +118,47 @@ class Pasts:
         if record.offset <= self._seen or record.key is None:
             return
         self._seen = record.offset
-        if b'"ValueChunk"' in (record.value or b"")[:40]:
+        start = (record.value or b"")[:40]
+        if b'"ValueChunk"' in start:
             return  # read by whoever follows a claim check
-        if (past := self._live.get(record.key)) is not None:
+        past = self._live.get(record.key)
+        if past is not None:
             past.add(record)
         elif self._wanted(record.key):
             self._records.setdefault(record.key, []).append(record)
+        else:
+            return
+        if b'"HandedOver"' in start and (past is None or past.elsewhere):
+            self._handed_over.add(record.key)
 
     def begin(self, key: bytes) -> Past:
         """The past of an attempt that begins again; it grows until :meth:`end`."""
-        past = self._live.get(key)
-        if past is None:
-            past = self._live[key] = Past()
-            for record in self._records.pop(key, ()):
-                past.add(record)
+        past = self._live[key] = Past()
+        for record in self._records.pop(key, ()):
+            past.add(record)
+        if not past.elsewhere:
+            self._handed_over.discard(key)
         return past
 
-    def begin_handed_over(self) -> None:
-        """Begin with those that may have calls under way elsewhere, so that :attr:`elsewhere` counts them."""
-        for key, records in list(self._records.items()):
-            if any(b'"HandedOver"' in (record.value or b"")[:40] for record in records):
-                self.begin(key)
-
-    @property
-    def elsewhere(self) -> int:
-        """How many attempts have calls under way at the lane's last owner."""
-        return sum(past.elsewhere for past in self._live.values())
+    async def settle(self, key: bytes, past: Past) -> None:
+        """As :meth:`Past.settle`."""
+        await past.settle()
+        self._handed_over.discard(key)
 
     def end(self, key: bytes) -> None:
         """The attempt is over."""
         self._live.pop(key, None)
+        self._handed_over.discard(key)
 
     def forget(self) -> None:
         """Whatever was delivered again has begun: keep nothing for others."""
         self._records.clear()
+        self._handed_over &= self._live.keys()
+
+    @property
+    def elsewhere(self) -> int:
+        """How many attempts may have calls under way at the lane's last owner."""
+        return len(self._handed_over)
 
     @property
     def live(self) -> int:

@@ -50,6 +50,7 @@ class TakeOver:
         self._open: frozenset[bytes] | None = None
         self._pasts = Pasts(lambda key: self._open is None or key in self._open)
         self._ready = asyncio.Event()
+        self._asking = 0
         self.reading = asyncio.create_task(self._read())
 
     @property
@@ -58,14 +59,23 @@ class TakeOver:
         return self._pasts.elsewhere
 
     async def past(self, record: Record, key: bytes) -> Past | None:
-        """What was done before for a command; None where it is over and must not run again."""
-        await self._ready.wait()
+        """What was done before for a command, settled; None where it is over and must not run again."""
+        self._asking += 1
+        try:
+            await self._ready.wait()
+        finally:
+            self._asking -= 1
         if record.offset >= self._end:
-            self._pasts.forget()  # deliveries come in order: all others have begun
+            if not self._asking:
+                # Deliveries come in order, so all others have begun; but one that comes when the
+                # journal has just been read is ahead of those that waited for it.
+                self._pasts.forget()
             return NO_PAST
         if self._open is not None and key not in self._open:
             return None
-        return self._pasts.begin(key)
+        past = self._pasts.begin(key)
+        await self._pasts.settle(key, past)
+        return past
 
     def over(self, key: bytes) -> None:
         """An attempt makes no call here any more."""
@@ -98,7 +108,6 @@ class TakeOver:
                 for record in records:
                     self._pasts.add(record)
                 count += len(records)
-            self._pasts.begin_handed_over()
             self._ready.set()
             seconds = round(asyncio.get_running_loop().time() - began, 3)
             log.info("journal_read", records=count, attempts=self._pasts.attempts, seconds=seconds)

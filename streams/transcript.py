@@ -200,6 +200,11 @@ CALL_ID_CHARS = 512
 """A longer name of a call is left out; OpenAI takes no longer one."""
 
 
+def call_place(job: JobId, task: TaskId, attempt: int) -> str:
+    """How the names of an attempt's calls begin: ids in ASCII, without a slash inside of one."""
+    return "/".join([*(quote(name, safe="") for name in (*job.split("/", 1), task)), str(attempt)])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallId:
     """Names one call of a model for the endpoint's log: which attempt made it, and in which life of a worker.
@@ -219,9 +224,7 @@ class CallId:
 
     def __str__(self) -> str:
         """As it goes out; empty where it would be too long."""
-        names = (*self.job.split("/", 1), self.task)
-        text = "/".join([*(quote(name, safe="") for name in names), str(self.attempt), str(self.n)])
-        text = f"{text}/{self.tried}/{self.run}"
+        text = f"{call_place(self.job, self.task, self.attempt)}/{self.n}/{self.tried}/{self.run}"
         return text if len(text) <= CALL_ID_CHARS else ""
 
     @classmethod

@@ -13,13 +13,13 @@ from streams.lanes import Lanes
 from streams.log import Producer
 from streams.memory_log import NO_FAULTS, Faults, MemoryCluster, MemoryLog
 from streams.settings import Settings
-from streams.topics import DEAD_LETTERS, JOB_EVENTS, SUBTASKS, TRANSCRIPTS
+from streams.topics import DEAD_LETTERS, JOB_EVENTS, JOBS, SUBTASKS, TRANSCRIPTS
 from streams.wire.commands import write_command
 from streams.wire.events import read_event
 from tests.streams.scripted import Script, Work
 
 TWO_LANES = Settings(lanes=2, concurrency=20)
-TOPICS = (SUBTASKS, JOB_EVENTS, TRANSCRIPTS, DEAD_LETTERS)
+TOPICS = (SUBTASKS, JOB_EVENTS, TRANSCRIPTS, DEAD_LETTERS, JOBS)
 
 
 def sub_task(name: str, *, job: str = "default/g", attempt: int = 1, timeout_s: float = 120.0) -> RunSubTask:

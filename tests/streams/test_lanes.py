@@ -136,7 +136,7 @@ def test_a_lane_lost_and_given_back_in_the_same_moment_begins_again() -> None:
         acked: list[int] = []
         lost = asyncio.create_task(lanes.lane(1, deliveries([])))
         await asyncio.sleep(1)
-        assert lanes.slots.waiting == 3
+        assert lanes.caps.waiting == 3
         lost.cancel()
         given = asyncio.create_task(lanes.lane(1, deliveries(acked)))
         await until(lambda: acked == [0, 1, 2, 3], within_s=30)
@@ -153,12 +153,13 @@ def test_what_waits_begins_when_a_lane_is_gained() -> None:
         world = LanesInMemory()
         first, second = world.worker(concurrency=10), world.worker(concurrency=10)
         await asyncio.sleep(1)
-        await world.put(*(sub_task(f"t{n}-1000") for n in range(20)))
+        for lane in range(2):
+            await world.put(*(sub_task(f"t{n}{lane}-1000") for n in range(20)), lane=lane)
         await asyncio.sleep(1)
-        assert first.lanes.slots.taken == 5
+        assert first.lanes.caps.taken == 5
         await second.log.close()
         await asyncio.sleep(1)
-        assert first.lanes.slots.taken == 10
+        assert first.lanes.caps.taken == 10
 
     run(story())
 
@@ -180,7 +181,7 @@ def test_a_lane_that_comes_back_joins_what_still_runs_and_leaves_it_running() ->
         await until(lambda: world.committed(1) == 1)
         assert work.began == ["t-100"] * 4
         assert (work.ended, work.cancelled) == ({"t-100": 1}, {"t-100": 3})
-        assert first.lanes.slots.taken == 0
+        assert first.lanes.caps.taken == 0
 
     run(story())
 
@@ -191,13 +192,13 @@ def test_what_had_not_begun_when_its_lane_moved_begins_where_it_is() -> None:
     async def story() -> None:
         work = Asleep()
         world = LanesInMemory(work=work)
-        first = world.worker(concurrency=2)
+        first = world.worker(concurrency=4)
         await world.put(*(sub_task(f"t{n}-5") for n in range(10)), lane=1)
         await asyncio.sleep(1)
         world.worker(concurrency=20)
         await until(lambda: world.committed(1) == 10)
         assert Counter(work.began) == {f"t{n}-5": 2 if n < 2 else 1 for n in range(10)}
-        assert (first.lanes.slots.taken, first.lanes.slots.waiting) == (0, 0)
+        assert (first.lanes.caps.taken, first.lanes.caps.waiting) == (0, 0)
 
     run(story())
 
@@ -299,7 +300,7 @@ def test_an_agent_that_breaks_fails_its_attempt_not_the_lane() -> None:
         await until(lambda: world.committed() == 3)
         kinds = [(e.kind, e.final) for e in world.events() if isinstance(e, SubTaskFailed)]
         assert kinds == [("broken", False)] * 3
-        assert worker.lanes.slots.taken == 0
+        assert worker.lanes.caps.taken == 0
         assert not worker.watching.done()
 
     run(story())
@@ -315,15 +316,15 @@ def test_capacity_follows_the_lanes_that_a_process_owns() -> None:
         for lane in (0, 1):
             await world.put(*(sub_task(f"l{lane}t{n}-8") for n in range(60)), lane=lane)
         await asyncio.sleep(1)
-        assert first.lanes.slots.taken == 10
+        assert first.lanes.caps.taken == 10
         second = world.worker(concurrency=10)
         await asyncio.sleep(17)
-        assert (first.lanes.slots.taken, second.lanes.slots.taken) == (5, 5)
+        assert (first.lanes.caps.taken, second.lanes.caps.taken) == (5, 5)
         await second.log.close()
         await asyncio.sleep(2)
-        assert first.lanes.slots.taken == 10
+        assert first.lanes.caps.taken == 10
         await until(lambda: world.committed(0) == world.committed(1) == 60)
-        assert (first.lanes.slots.taken, first.lanes.slots.waiting) == (0, 0)
+        assert (first.lanes.caps.taken, first.lanes.caps.waiting) == (0, 0)
 
     run(story())
 
@@ -373,7 +374,7 @@ def test_slots_never_leak(seed: int) -> None:
             await other.log.close()
         await until(lambda: world.committed(0) == world.committed(1) == 40)
         await asyncio.sleep(20)
-        assert [(w.lanes.slots.taken, w.lanes.slots.waiting) for w in workers] == [(0, 0)] * len(workers)
+        assert [(w.lanes.caps.taken, w.lanes.caps.waiting) for w in workers] == [(0, 0)] * len(workers)
 
     run(story())
 
@@ -384,7 +385,7 @@ def test_draining_lets_what_runs_end_and_begins_nothing() -> None:
     async def story() -> None:
         work = Asleep()
         world = LanesInMemory(work=work)
-        worker = world.worker(concurrency=4, drain_s=10.0)
+        worker = world.worker(concurrency=8, drain_s=10.0)
         await world.put(*(sub_task(name) for name in ("a-3", "b-5", "c-99", "d-7", "e-1", "f-1")))
         await asyncio.sleep(1)
         draining = asyncio.create_task(worker.lanes.drain())
@@ -397,7 +398,7 @@ def test_draining_lets_what_runs_end_and_begins_nothing() -> None:
         assert work.began == ["a-3", "b-5", "c-99", "d-7"]
         assert world.told() == ["a-3", "b-5", "d-7"]
         assert world.committed() == 2
-        assert worker.lanes.slots.taken == 0
+        assert worker.lanes.caps.taken == 0
         world.worker()
         await until(lambda: world.committed() == 7)
         assert work.ended == {"d-7": 2} | dict.fromkeys(("a-3", "b-5", "c-99", "e-1", "f-1", "new-1"), 1)

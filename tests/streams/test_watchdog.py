@@ -123,7 +123,7 @@ def test_what_takes_long_within_its_time_is_no_stall(work: Work, count: int) -> 
 
     async def story() -> None:
         world = LanesInMemory(work=work)
-        worker = world.worker(concurrency=2, stall_s=STALL_S)
+        worker = world.worker(concurrency=4, stall_s=STALL_S)
         await world.put(*(sub_task(f"t{n}", timeout_s=10 * STALL_S) for n in range(count)))
         await until(lambda: world.committed() == count, within_s=20 * STALL_S)
         assert not worker.watching.done()

@@ -1,0 +1,81 @@
+"""Caps: how many sub-agents each lane may run at once."""
+
+from collections.abc import Callable
+
+from streams.settings import Settings
+from streams.slots import Slots
+from streams.standing import Standing
+
+
+def cap_of(lane: int, *, concurrency: int, lanes: int) -> int:
+    """A lane's share of the system's cap: whole slots, those of all lanes together make the cap."""
+    return (lane + 1) * concurrency // lanes - lane * concurrency // lanes
+
+
+class Caps:
+    """The slots of one process.
+
+    Each lane has its own, so that the system's cap holds also while lanes move: what the last
+    owner of a lane still has under way counts at the new one. Where the cap is smaller than the
+    number of lanes, the lanes of a process share one pool, of at least one slot.
+
+    Args:
+        elsewhere: Calls of a lane that are under way at its last owner.
+    """
+
+    def __init__(self, settings: Settings, standing: Standing, elsewhere: Callable[[int], int]) -> None:
+        self._concurrency, self._lanes = settings.concurrency, settings.lanes
+        self._standing, self._elsewhere = standing, elsewhere
+        self._by_lane: dict[int, Slots] = {}
+        self._pool = Slots(lambda: self.capacity)
+
+    def slots(self, lane: int) -> Slots:
+        """Where attempts of a lane wait for their turn."""
+        if self._concurrency < self._lanes:
+            return self._pool
+        slots = self._by_lane.get(lane)
+        if slots is None:
+            slots = self._by_lane[lane] = Slots(lambda: self._capacity(lane))
+        return slots
+
+    def _capacity(self, lane: int) -> int:
+        # None while the group does not hear us: those calls might be another's.
+        if lane not in self._standing.owned or not self._standing.sure:
+            return 0
+        return cap_of(lane, concurrency=self._concurrency, lanes=self._lanes) - self._elsewhere(lane)
+
+    @property
+    def capacity(self) -> int:
+        """How many may run at once on all lanes of this process now."""
+        owned = self._standing.owned
+        if self._concurrency >= self._lanes:
+            return sum(self._capacity(lane) for lane in owned)
+        if not owned or not self._standing.sure:
+            return 0
+        share = max(1, round(self._concurrency * len(owned) / self._lanes))
+        return share - sum(self._elsewhere(lane) for lane in owned)
+
+    def _all(self) -> list[Slots]:
+        return [self._pool, *self._by_lane.values()]
+
+    def pump(self) -> None:
+        """Give out what is free; to be called whenever the capacity may have grown."""
+        for slots in self._all():
+            slots.pump()
+
+    @property
+    def taken(self) -> int:
+        """How many run."""
+        return sum(slots.taken for slots in self._all())
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a slot."""
+        return sum(slots.waiting for slots in self._all())
+
+    @property
+    def stuck(self) -> bool:
+        """Someone waits for a slot although one is free."""
+        mine = [(self._pool, self.capacity)] if self._concurrency < self._lanes else []
+        mine += [(slots, self._capacity(lane)) for lane, slots in self._by_lane.items()]
+        return any(slots.waiting and slots.taken < capacity for slots, capacity in mine)
