@@ -39,6 +39,7 @@ class MemoryEndpoint:
 
     Args:
         now_ms: The clock of its log, milliseconds since 1970.
+        url: What its errors say of where it is.
 
     Attributes:
         down: Nobody is there at the moment.
@@ -46,9 +47,9 @@ class MemoryEndpoint:
         running, most: Calls under way at once, now and at most.
     """
 
-    def __init__(self, behaviour: Behaviour, now_ms: Callable[[], int]) -> None:
+    def __init__(self, behaviour: Behaviour, now_ms: Callable[[], int], *, url: str = URL) -> None:
         self._behaviour, self._now_ms = behaviour, now_ms
-        self._errors = Endpoint(URL, "")
+        self._errors = Endpoint(url, "")
         self._repetitions = Repetitions()
         self._log: list[_Logged] = []
         self.down = False
