@@ -7,14 +7,17 @@ new version's source, try the stories of the second half, then set :data:`TESTED
 import asyncio
 import inspect
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
 from faust.app.base import App as FaustApp
 from faust.streams import Stream
 from faust.transport.drivers import aiokafka as driver
@@ -23,7 +26,7 @@ from mode.threads import ServiceThread, WorkerThread
 
 from streams.kafka.faust_agents import FETCH_WAIT_MS, Consumer, ConsumerThread, FaustAgents, FaustDelivery
 from streams.kafka.log import KafkaLog
-from streams.log import Delivery, Record
+from streams.log import Delivery, Member, Record
 from streams.settings import Settings
 from streams.topics import SUBTASKS
 from tests.conftest import NewSystem
@@ -49,6 +52,9 @@ def parameters(function: Callable[..., Any]) -> list[str]:
         (driver.Consumer._new_offset, ["self", "tp"]),
         (driver.Consumer._add_gap, ["self", "tp", "offset_from", "offset_to"]),
         (driver.Consumer.on_partitions_revoked, ["self", "revoked"]),
+        (driver.Consumer.on_partitions_assigned, ["self", "assigned", "generation_id"]),
+        (driver.AIOKafkaConsumerThread.on_start, ["self"]),
+        (GroupCoordinator._send_req, ["self", "request"]),
         (FaustApp._new_transport, ["self"]),
         (WorkerThread.__init__, ["self", "service", "kwargs"]),
         (WorkerThread.run, ["self"]),
@@ -74,6 +80,11 @@ def test_what_is_overridden_or_called_takes_what_it_took(
         (AIOKafkaConsumer.start, "isolation_level=self._isolation_level"),
         (AIOKafkaConsumer.start, "fetch_max_wait_ms=self._fetch_max_wait_ms"),
         (ServiceThread.start, "self._thread = self.Worker(self)"),
+        (driver.AIOKafkaConsumerThread.on_start, "await self._consumer.start()"),
+        (driver.ConsumerRebalanceListener.on_partitions_assigned, "_coordinator.generation"),
+        (AIOKafkaConsumer.start, "self._coordinator = GroupCoordinator("),
+        (GroupCoordinator._do_heartbeat, "await self._send_req(request)"),
+        (CoordinatorGroupRebalance._send_sync_group_request, "await self._coordinator._send_req(request)"),
     ],
 )
 def test_the_overridden_is_still_used_where_it_was(function: Callable[..., Any], uses: str) -> None:
@@ -227,10 +238,12 @@ class Collector:
 
 
 @asynccontextmanager
-async def at_work(settings: Settings, agent: Collector) -> AsyncIterator[FaustAgents]:
+async def at_work(
+    settings: Settings, agent: Collector, member: Member | None = None
+) -> AsyncIterator[FaustAgents]:
     """Agents that run while the body runs, and leave no thread."""
     before = set(threading.enumerate())
-    agents = FaustAgents(settings, {SUBTASKS: agent})
+    agents = FaustAgents(settings, {SUBTASKS: agent}, {SUBTASKS: member} if member else None)
     running = asyncio.create_task(agents.run())
     try:
         yield agents
@@ -251,6 +264,54 @@ async def committed(settings: Settings, partition: int) -> int:
         return int(offsets[TopicPartition(settings.prefix + SUBTASKS, partition)].offset)
     finally:
         await client.close()
+
+
+class Told:
+    """A member that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.at: list[float] = []
+        self.news = asyncio.Event()
+
+    async def let_go(self) -> None:
+        self._note("let go")
+
+    def take(self, partitions: Sequence[int], generation: int) -> None:
+        self._note(f"take {sorted(partitions)} in {generation}")
+
+    def heard(self, at: float) -> None:
+        self.at.append(at)
+        self.news.set()
+
+    def _note(self, what: str) -> None:
+        self.told.append(what)
+        self.news.set()
+
+    async def until(self, happens: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not happens():
+                self.news.clear()
+                await self.news.wait()
+
+
+async def test_a_member_is_told_of_rebalances_and_heard_by_the_group(new_system: NewSystem) -> None:
+    """Before the partitions move, after it, and at every heartbeat; of its own topic's partitions only."""
+    settings = replace(await new_system(lanes=2), heartbeat_s=0.1)
+    first, second = Told(), Told()
+    before = time.monotonic()
+    async with at_work(settings, Collector(acknowledge_below=0), first):
+        await first.until(lambda: len(first.at) > 2)
+        async with at_work(settings, Collector(acknowledge_below=0), second):
+            await second.until(lambda: bool(second.at))
+        await first.until(lambda: first.told[-1].startswith("take [0, 1]") and len(first.told) > 3)
+    assert first.told[:2] == ["let go", first.told[1]]
+    taken = [told for told in first.told if told != "let go"]
+    assert [told.partition(" in ")[0] for told in taken[::2]] == ["take [0, 1]"] * len(taken[::2])
+    generations = [int(told.rpartition(" ")[2]) for told in taken]
+    assert generations == sorted(set(generations))
+    assert any(told.startswith(("take [0] ", "take [1] ")) for told in second.told)
+    assert all(before < at < time.monotonic() for at in first.at)
 
 
 class Unwanted(Exception):
