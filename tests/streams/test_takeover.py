@@ -1,0 +1,50 @@
+"""Taking a lane over: each command that is delivered again finds what was done of it."""
+
+import asyncio
+
+from streams.delivery import Sender
+from streams.journal import Journal
+from streams.log import Record
+from streams.memory_log import MemoryCluster
+from streams.memory_log.virtual_time import run
+from streams.past import NO_PAST
+from streams.takeover import TakeOver
+from streams.topics import SUBTASKS, TRANSCRIPTS
+from tests.streams.desk import asks, says, user
+from tests.streams.lanes_in_memory import sub_task
+
+
+def test_a_new_command_that_comes_as_the_journal_is_read_takes_nobodys_past() -> None:
+    """It is ahead of those delivered again, which still wait for the journal."""
+
+    async def story() -> None:
+        cluster = MemoryCluster({SUBTASKS: 1, TRANSCRIPTS: 1})
+        log = cluster.connect("worker")
+        journal = Journal(Sender(log.producer), sub_task("old"), partition=0, run="before")
+        request = asks(user("one"))
+        await journal.model_called(1, 0, request, await says("yes")(request, 1.0))
+
+        async def one_command() -> dict[int, int]:
+            await asyncio.sleep(1)
+            return {0: 1}
+
+        def command(offset: int, key: bytes) -> Record:
+            return Record(SUBTASKS, 0, offset, cluster.now_ms(), key, b"")
+
+        async def new_one_as_soon_as_it_may() -> object:
+            await asyncio.sleep(1)
+            while not takeover._ready.is_set():
+                await asyncio.sleep(0)
+            return await takeover.past(command(1, b"default/g/new/1"), b"default/g/new/1")
+
+        old = command(0, b"default/g/old/1")
+        takeover = TakeOver(log, 0, ends=asyncio.create_task(one_command()), first=old, lanes=1)
+        past, nothing = await asyncio.gather(
+            takeover.past(old, b"default/g/old/1"), new_one_as_soon_as_it_may()
+        )
+        assert nothing is NO_PAST
+        assert past is not None
+        assert list(past.replies) == [1]
+        takeover.reading.cancel()
+
+    run(story())
