@@ -29,8 +29,10 @@ def caps(evidence: Evidence, calls: Iterable[MadeCall]) -> Iterator[Finding]:
     """Calls under way at once stay below the cap.
 
     Those of a worker that was killed or stopped in its tracks count up to then: nobody can call
-    them back, and a server sees late, or never, that its client is gone.
+    them back, and a server sees late, or never, that its client is gone. A worker may always make
+    one call, so a cap below the number of lanes is that number.
     """
+    cap = max(evidence.concurrency, evidence.lanes)
     lives = {life.run: life for life in evidence.lives}
     steps: list[tuple[int, int, str]] = []
     for made in calls:
@@ -46,10 +48,8 @@ def caps(evidence: Evidence, calls: Iterable[MadeCall]) -> Iterator[Finding]:
         now += step
         if now > most:
             most, when, which = now, at, name
-    if most > evidence.concurrency:
-        what = (
-            f"{most} calls under way at {when}, at most {evidence.concurrency} may be; the last was {which}"
-        )
+    if most > cap:
+        what = f"{most} calls under way at {when}, at most {cap} may be; the last was {which}"
         yield Finding(kind="cap", where="the endpoint", what=what)
 
 

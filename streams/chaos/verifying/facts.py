@@ -14,6 +14,7 @@ from streams.core.events import (
     JobSubmitted,
     Planned,
     SubTaskFailed,
+    SubTaskStarted,
     SubTaskSucceeded,
 )
 from streams.core.goal import Source
@@ -65,6 +66,7 @@ class Facts:
         events: Every record of ``job-events`` in order, with None where it cannot be read.
         opened: By the goal's place: when the first event that it led to was appended.
         ends: When the first event that ended an attempt was appended.
+        ran: The first event that tells that an attempt ran.
         answers: By job and revision; more than one where there should be one.
         unreadable: Answers that no reader can read, and why.
         letters: The dead letters.
@@ -81,6 +83,7 @@ class Facts:
     events: tuple[tuple[Record, Event | None], ...]
     opened: Mapping[Place, int]
     ends: Mapping[bytes, int]
+    ran: Mapping[bytes, Record]
     answers: Mapping[tuple[JobId, int], list[tuple[Record, Answer]]]
     unreadable: tuple[Finding, ...]
     letters: tuple[DeadLetter, ...]
@@ -118,13 +121,18 @@ def read(evidence: Evidence) -> Facts:
     events = tuple((record, _event(record)) for record in evidence.records.get(JOB_EVENTS, ()))
     opened: dict[Place, int] = {}
     ends: dict[bytes, int] = {}
+    ran: dict[bytes, Record] = {}
     for record, event in events:
         match event:
             case JobSubmitted(source=source) | GoalRejected(source=source):
                 opened.setdefault(place_of(source), record.timestamp)
-            case Planned() | SubTaskSucceeded() | SubTaskFailed():
-                if getattr(event, "kind", "") != UNREADABLE:
-                    ends.setdefault(attempt_key(event.job, event.task, event.attempt), record.timestamp)
+            case SubTaskFailed(kind=kind) if kind == UNREADABLE:
+                pass
+            case SubTaskStarted() | Planned() | SubTaskSucceeded() | SubTaskFailed():
+                key = attempt_key(event.job, event.task, event.attempt)
+                ran.setdefault(key, record)
+                if not isinstance(event, SubTaskStarted):
+                    ends.setdefault(key, record.timestamp)
             case _:
                 pass
     answers: dict[tuple[JobId, int], list[tuple[Record, Answer]]] = {}
@@ -148,6 +156,7 @@ def read(evidence: Evidence) -> Facts:
         events=events,
         opened=opened,
         ends=ends,
+        ran=ran,
         answers=answers,
         unreadable=tuple(unreadable),
         letters=letters,

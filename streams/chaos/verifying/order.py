@@ -26,7 +26,10 @@ def in_order(facts: Facts, told: Told) -> Iterator[Finding]:
 
 
 def commands(facts: Facts, told: Told) -> Iterator[Finding]:
-    """Each command is one that the log leads to, word for word, given once and not before it was due."""
+    """Each command is one that the log leads to, word for word, given once and not before it was due.
+
+    And nothing runs without one: not on a command of a transaction that was aborted, say.
+    """
     given: dict[bytes, Record] = {}
     for record in facts.records(SUBTASKS):
         key = record.key or b""
@@ -48,6 +51,10 @@ def commands(facts: Facts, told: Told) -> Iterator[Finding]:
             yield Finding(kind="command", where=_named(record), what=f"given before at {stands(given[key])}")
         else:
             given[key] = record
+    for key, event in facts.ran.items():
+        if key not in given:
+            name = key.decode(errors="replace")
+            yield Finding(kind="command", where=name, what=f"it ran ({stands(event)}), and was never given")
 
 
 def _named(record: Record) -> str:
