@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 
+from streams.attempts import is_done
 from streams.log import Delivery
 from streams.takeover import TakeOver
 
@@ -33,7 +34,7 @@ class Lane:
 
     def _acknowledge(self, _: object) -> None:
         while self.delivered and (task := self.delivered[0][1]).done():
-            if task.cancelled() or task.exception() is not None or not task.result():
+            if not is_done(task):
                 return  # not done: it, and all behind it, is delivered again
             self.held.discard(task)
             self.delivered.popleft()[0].ack()

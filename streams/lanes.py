@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from random import random
-from typing import NamedTuple
 
 import structlog
 
 from agents.ports import Crew
 from streams import dead_letters
 from streams.attempt import LaneMoved, RunningAttempt
+from streams.attempts import Attempts, Begun
 from streams.caps import Caps
 from streams.claims import Resolver
 from streams.core.commands import Command
@@ -33,9 +33,6 @@ from streams.transcript import attempt_key
 from streams.wire.commands import read_command
 from streams.wire.envelope import Unreadable, Unwritable
 
-REMEMBER_S = 15.0
-"""Seconds that a finished attempt is remembered, for deliveries that come again in a rebalance."""
-
 FLUSH_S = 5.0
 """Seconds that a rebalance waits for the journal at most; the group waits for 30."""
 
@@ -44,13 +41,6 @@ AGAIN_S = 1.0
 
 class LaneStalled(Exception):
     """A lane has work and makes no progress; the worker must be started again."""
-
-
-class Run(NamedTuple):
-    """An attempt that has begun."""
-
-    lane: int
-    attempt: RunningAttempt
 
 
 class Lanes:
@@ -81,16 +71,11 @@ class Lanes:
             sender, lanes=settings.lanes, run=run, chance=chance, secret=settings.api_key
         )
         self._lanes: set[Lane] = set()
-        self._attempts: dict[bytes, asyncio.Task[bool]] = {}
-        self._running: dict[asyncio.Task[bool], Run] = {}
-        self._begun: dict[bytes, asyncio.Task[bool]] = {}
+        self._attempts = Attempts(lambda task: any(task in lane.held for lane in self._lanes))
         self._ends: dict[int, asyncio.Task[Mapping[int, int]]] = {}
-        self._draining = False
         self._time = asyncio.get_running_loop().time
         self._standing = Standing(settings.session_timeout_s, monotonic or self._time, self._pump)
         self.caps = Caps(settings, self._standing, self._elsewhere)
-        self._moved = self._time()
-        self._broken: BaseException | None = None
         self._log = structlog.get_logger().bind(part="lanes")
 
     def _elsewhere(self, partition: int) -> int:
@@ -103,7 +88,7 @@ class Lanes:
         """Begin no call, and journal what is under way: whoever gets a lane goes on from there."""
         sure = self._standing.sure
         self._standing.hold()
-        attempts = [run.attempt for run in self._running.values()]
+        attempts = [run.attempt for run in self._attempts.begun.values()]
         try:
             async with asyncio.timeout(FLUSH_S):
                 await asyncio.gather(
@@ -121,8 +106,8 @@ class Lanes:
             self._ends.update(dict.fromkeys(new, ends))
         for lane in self._lanes:
             if lane.partition in lost:
-                self._let_go(lane)
-        for run in self._running.values():
+                self._attempts.cancel(lane.held)
+        for run in self._attempts.begun.values():
             if run.lane in lost:
                 run.attempt.move()
             else:
@@ -153,7 +138,7 @@ class Lanes:
                     if lane is not None:
                         self._leave(lane)
                     lane = self._begin(partition, ends, delivery.record)
-                if not self._draining:
+                if not self._attempts.draining:
                     lane.add(delivery, self._attempt_for(lane, delivery.record))
         finally:
             if lane is not None:
@@ -168,17 +153,12 @@ class Lanes:
 
     def _leave(self, lane: Lane) -> None:
         self._lanes.discard(lane)
-        self._let_go(lane)
+        self._attempts.cancel(lane.held)
         lane.takeover.reading.cancel()
 
     def _read_up(self, reading: "asyncio.Task[None]") -> None:
         if not reading.cancelled() and (error := reading.exception()) is not None:
-            self._broken = error
-
-    def _let_go(self, lane: Lane) -> None:
-        """Cancel what has not begun; it is delivered again, here or elsewhere."""
-        for task in lane.held - self._running.keys():
-            task.cancel()
+            self._attempts.broken = error
 
     def _attempt_for(self, lane: Lane, record: Record) -> "asyncio.Task[bool]":
         """The task that runs this command: one that runs or has just finished here, or a new one."""
@@ -190,49 +170,13 @@ class Lanes:
         else:
             key = attempt_key(command.job, command.task, command.attempt)
             work = partial(self._perform, command, record, key, lane.takeover)
-        task = self._attempts.get(key)
-        if task is None or self._is_over_here(task):
-            task = asyncio.create_task(work(), name=key.decode())
-            self._attempts[key] = task
-            task.add_done_callback(lambda done: self._forget_later(key, done))
-        return task
-
-    def _is_over_here(self, task: "asyncio.Task[bool]") -> bool:
-        """It does not bring the attempt to its end: it was cancelled, or the lane moved meanwhile."""
-        if task.done():
-            return task.cancelled() or task.exception() is not None or not task.result()
-        return task.cancelling() > 0 or (task in self._running and self._running[task].attempt.moved)
-
-    def _forget_later(self, key: bytes, task: "asyncio.Task[bool]") -> None:
-        later = asyncio.get_running_loop().call_later
-
-        def forget() -> None:
-            if any(task in lane.held for lane in self._lanes):
-                later(REMEMBER_S, forget)  # behind a slow one: a rebalance delivers it again
-            elif self._attempts.get(key) is task:
-                del self._attempts[key]
-
-        self._moved = self._time()
-        begun = self._running.pop(task, None) is not None
-        if self._begun.get(key) is task:
-            del self._begun[key]
-        if task.cancelled():
-            if begun and not self._draining:
-                self._broken = asyncio.CancelledError(f"{key.decode()} was cancelled by none of us")
-            forget()
-        elif (error := task.exception()) is not None:
-            self._broken = error
-            forget()
-        elif task.result():
-            later(REMEMBER_S, forget)
-        else:
-            forget()
+        return self._attempts.task(key, work)
 
     async def _perform(self, command: Command, record: Record, key: bytes, takeover: TakeOver) -> bool:
         """Run one command to its event on the log; False where it goes on elsewhere."""
         try:
             past = await takeover.past(record, key)
-            if past is None or await self._ended_here(key):
+            if past is None or await self._attempts.ended_here(key):
                 return True
             slots = self.caps.slots(record.partition)
             slots.pump()
@@ -251,25 +195,11 @@ class Lanes:
         finally:
             takeover.over(key)
 
-    async def _ended_here(self, key: bytes) -> bool:
-        """Wait for the attempt's run here from when the lane was ours before; True where it told its end.
-
-        Where it did not, the replies of its calls are on the journal now.
-        """
-        before = self._begun.get(key)
-        if before is None:
-            return False
-        await asyncio.wait([before])
-        return not before.cancelled() and before.exception() is None and before.result()
-
     async def _run_attempt(
         self, command: Command, attempt: RunningAttempt, key: bytes, partition: int
     ) -> bool:
         """From here on the attempt outlives its lane: what is paid for is journaled, or told to its job."""
-        self._moved = self._time()
-        task: asyncio.Task[bool] | None = asyncio.current_task()
-        assert task is not None
-        self._running[task], self._begun[key] = Run(partition, attempt), task
+        self._attempts.begin(Begun(key=key, lane=partition, attempt=attempt))
         attempt.begin()
         began = self._time()
         telling = self._outcomes.tell_start_later(command)
@@ -281,7 +211,7 @@ class Lanes:
         finally:
             telling.cancel()
             attempt.give_back()
-            self._moved = self._time()  # telling its end is work of its own
+            self._attempts.step()  # telling its end is work of its own
         ran_s = self._time() - began
         await self._outcomes.tell(command, outcome, ran_s=ran_s, key=key, partition=partition)
         try:
@@ -317,10 +247,10 @@ class Lanes:
         stall = self._settings.stall_s
         while True:
             await asyncio.sleep(min(1.0, stall / 4))
-            if self._broken is not None:
-                raise LaneStalled("an attempt ended without an event") from self._broken
+            if self._attempts.broken is not None:
+                raise LaneStalled("an attempt ended without an event") from self._attempts.broken
             if not self._standing.sure:
-                self._moved = self._time()  # nothing may begin, and a stuck attempt blocks nobody
+                self._attempts.step()  # nothing may begin, and a stuck attempt blocks nobody
                 continue
             if not self.caps.stuck:
                 busy = self._outcomes.longest_overdue()
@@ -329,9 +259,9 @@ class Lanes:
                 if self.caps.taken or busy is not None:
                     continue  # one that waits within its time has no slot
                 if self._sender.away or not any(lane.delivered for lane in self._lanes):
-                    self._moved = self._time()
+                    self._attempts.step()
                     continue
-            if self._time() - self._moved > stall:
+            if self._time() - self._attempts.moved > stall:
                 where = ", ".join(lane.where() for lane in self._lanes if lane.delivered)
                 raise LaneStalled(f"no progress for {stall:g} s with work delivered: {where}")
 
@@ -341,12 +271,12 @@ class Lanes:
         An attempt that would need another call is handed over: whoever has its lane next goes on
         from its journal.
         """
-        self._draining = True
+        self._attempts.draining = True
         for lane in self._lanes:
-            self._let_go(lane)
-        for run in self._running.values():
+            self._attempts.cancel(lane.held)
+        for run in self._attempts.begun.values():
             run.attempt.move()
-        running = list(self._running)
+        running = list(self._attempts.begun)
         if running:
             _, late = await asyncio.wait(running, timeout=self._settings.drain_s)
             for task in late:

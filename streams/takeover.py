@@ -82,12 +82,10 @@ class TakeOver:
         self._pasts.end(key)
 
     async def _read(self) -> None:
-        try:
-            self._end = (await asyncio.shield(self.ends)).get(self._partition, 0)
-            if self._first.offset < self._end:
-                await self._look_back()
-        finally:
-            self._ready.set()  # also where the lane was lost: whoever waits is cancelled with it
+        self._end = (await asyncio.shield(self.ends)).get(self._partition, 0)
+        if self._first.offset < self._end:
+            await self._look_back()
+        self._ready.set()
 
     async def _look_back(self) -> None:
         log = structlog.get_logger().bind(part="lanes", lane=self._partition)
