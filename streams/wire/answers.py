@@ -5,10 +5,11 @@ from dataclasses import replace
 from streams.core.commands import Answer
 from streams.core.values import Inline
 from streams.log import Headers, Record
+from streams.wire.bounds import UNBOUNDED
 from streams.wire.envelope import Kinds, dump, flat
 from streams.wire.headers import read_headers, write_headers
 
-ANSWERS: Kinds[Answer] = Kinds([Answer], depth=120, placed=False)
+ANSWERS: Kinds[Answer] = Kinds([Answer], depth=120, placed=False, bounds=UNBOUNDED)
 
 
 def write_answer(answer: Answer) -> tuple[bytes, Headers]:

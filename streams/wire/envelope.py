@@ -9,6 +9,7 @@ from pydantic_core import ValidationError
 
 from streams.core.values import Inline, Json
 from streams.log import Record
+from streams.wire.bounds import RECORDS, Bounds
 from streams.wire.models import validator_of
 
 T = TypeVar("T")
@@ -120,17 +121,21 @@ _NAMES: dict[type, tuple[str, ...]] = {}
 class Kinds(Generic[T]):
     """The kinds of records on one topic: reads and writes each of them."""
 
-    def __init__(self, types: Iterable[type[T]], *, depth: int, placed: bool) -> None:
+    def __init__(
+        self, types: Iterable[type[T]], *, depth: int, placed: bool, bounds: Bounds = RECORDS
+    ) -> None:
         """Make the models of these kinds.
 
         Args:
             depth: Levels of nesting at most, as of :func:`parse`.
             placed: The kinds have ``at`` and ``offset``, to be set from where the record stands.
+            bounds: What the numbers and names in them can be.
         """
         self.types = tuple(types)
         self._depth = depth
         self._placed = placed
-        self._validators = {cls.__name__: validator_of(cls) for cls in self.types}
+        self.bounds = bounds
+        self._validators = {cls.__name__: validator_of(cls, bounds) for cls in self.types}
 
     def read(self, record: Record) -> T:
         """The value of a record.

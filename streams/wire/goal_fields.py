@@ -11,9 +11,10 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from agents.plan_entries import SCHEMA as PLAN_SCHEMA
 from streams.core import goal as core
 from streams.core.values import Inline, Json
+from streams.wire import bounds
 
-NAME: Final = re.compile(r"[A-Za-z0-9._~-]{1,128}")
-"""What ids and tenants are made of: safe in URLs, file names and record keys."""
+NAME: Final = re.compile(bounds.NAME)
+"""What ids and tenants are made of."""
 
 _GOAL, _LIMITS, _JOIN = core.Goal(text=Inline(value="")), core.Limits(), core.JoinRule()
 DEFAULT_TENANT: Final = _GOAL.tenant

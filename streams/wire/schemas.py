@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from streams.core.values import Reference
 from streams.wire.answers import ANSWERS
+from streams.wire.bounds import Bounds
 from streams.wire.commands import COMMANDS
 from streams.wire.envelope import FROM_THE_RECORD, VERSION
 from streams.wire.events import EVENTS
@@ -27,26 +28,27 @@ def schemas() -> dict[str, bytes]:
     """A JSON Schema by topic: of ``goals`` what is accepted, of the others what is written."""
     printed = {"goals": {"$schema": DIALECT, **GoalFields.model_json_schema()}}
     for topic, kinds in (
-        ("job-events", EVENTS.types),
-        ("subtasks", COMMANDS.types),
-        ("transcripts", TRANSCRIPTS.types),
-        ("answers", ANSWERS.types),
+        ("job-events", EVENTS),
+        ("subtasks", COMMANDS),
+        ("transcripts", TRANSCRIPTS),
+        ("answers", ANSWERS),
     ):
-        printed[topic] = {"$schema": DIALECT, "title": topic, "oneOf": [_kind(cls) for cls in kinds]}
+        one_of = [_kind(cls, kinds.bounds) for cls in kinds.types]
+        printed[topic] = {"$schema": DIALECT, "title": topic, "oneOf": one_of}
     return {
         topic: orjson.dumps(schema, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         for topic, schema in printed.items()
     }
 
 
-def _kind(cls: type) -> dict[str, Any]:
-    schema = _schema(cls)
+def _kind(cls: type, bounds: Bounds) -> dict[str, Any]:
+    schema = _schema(cls, bounds)
     # An answer's headers are the record's, and its value stands under one of two names.
     value = schema["properties"].pop("answer", None)
     hidden = FROM_THE_RECORD if value is None else {"headers"}
     properties = {name: field for name, field in schema["properties"].items() if name not in hidden}
     if value is not None:
-        properties |= {"answer": {"title": "Answer"}, "answer_ref": _schema(Reference)}
+        properties |= {"answer": {"title": "Answer"}, "answer_ref": _schema(Reference, bounds)}
     return {
         "title": cls.__name__,
         "description": (inspect.getdoc(cls) or "").partition("\n\n")[0].replace("\n", " "),
@@ -56,8 +58,8 @@ def _kind(cls: type) -> dict[str, Any]:
     }
 
 
-def _schema(cls: type) -> dict[str, Any]:
-    return GenerateJsonSchema().generate(model_of(cls))
+def _schema(cls: type, bounds: Bounds) -> dict[str, Any]:
+    return GenerateJsonSchema().generate(model_of(cls, bounds))
 
 
 def main(folder: str) -> None:

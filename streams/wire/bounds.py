@@ -1,0 +1,96 @@
+"""What the numbers and names on records can be, by the field's name: it means the same on every record.
+
+Our own parts write nothing else, so whatever is outside was written by somebody else or by a fault,
+and is a dead letter before it does harm: a job that may run nothing at once would never be answered, a
+wait of 10^300 seconds is no number of milliseconds, and integers beyond 64 bits cannot be written again.
+Rows and answers hold sums of what events brought, and are read without these bounds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+Limit: TypeAlias = Mapping[str, Any]
+"""Arguments of pydantic's schemas of scalars: ``ge``, ``gt``, ``le``, ``pattern``, ``max_length``."""
+
+NAME: Final = r"[A-Za-z0-9._~-]{1,128}"
+"""What ids and tenants are made of: safe in URLs, file names and record keys."""
+
+_YEAR_S: Final = 31_536_000
+_MANY: Final = 10**15
+"""A sum of a thousand of them still fits 64 bits."""
+
+_COUNT: Final = {"ge": 0, "le": _MANY}
+_SHARE: Final = {"ge": 0, "le": 1}
+_SECONDS: Final = {"gt": 0, "le": _YEAR_S}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Limits by ``field``, or by ``Record.field`` where one record differs."""
+
+    limits: Mapping[str, Limit]
+
+    def of(self, cls: type, field: str) -> Limit:
+        """The limit of a field; empty without any."""
+        return self.limits.get(f"{cls.__name__}.{field}") or self.limits.get(field) or _NONE
+
+
+_NONE: Final[Limit] = MappingProxyType({})
+UNBOUNDED: Final = Bounds(_NONE)
+
+RECORDS: Final = Bounds(
+    {
+        "job": {"pattern": f"^{NAME}/{NAME}$"},
+        "task": {"pattern": r"^[A-Za-z0-9._~-]{1,64}$"},
+        "tenant": {"pattern": f"^{NAME}$"},
+        "attempt": {"ge": 1, "le": 1_000_000},
+        "n": {"ge": 1, "le": 1_000_000},
+        "tried": {"ge": 1, "le": 1_000_000},
+        "revision": {"ge": 1, "le": 1_000_000},
+        "ordinal": {"ge": 0, "le": 10_000},
+        "lanes": {"ge": 1, "le": 1_000_000},
+        "priority": {"ge": 0, "le": 9},
+        # Places and sizes.
+        "partition": {"ge": 0, "le": 2**31 - 1},
+        "offset": {"ge": -1, "le": 2**63 - 1},
+        "offsets": {"ge": 0, "le": 2**63 - 1},
+        "size": _COUNT,
+        "index": _COUNT,
+        "count": _COUNT,
+        "seen": _COUNT,
+        "items": _COUNT,
+        "input": _COUNT,
+        # Time.
+        "timeout_s": _SECONDS,
+        "start_timeout_s": _SECONDS,
+        "deadline_s": _SECONDS,
+        "retry_in": {"ge": 0, "le": _YEAR_S},
+        "wait_s": {"ge": 0},
+        "within_s": {"ge": 0},
+        "ran_ms": _COUNT,
+        "latency_ms": {"ge": 0},
+        # What is spent, and what may be.
+        "calls": _COUNT,
+        "tokens": _COUNT,
+        "tokens_in": _COUNT,
+        "tokens_cached": _COUNT,
+        "tokens_out": _COUNT,
+        "estimated": _COUNT,
+        "Usage.tool_calls": _COUNT,
+        "usd": {"ge": 0, "le": _MANY},
+        "max_tokens": _COUNT,
+        "max_subtasks": {"ge": 1, "le": 100},
+        "concurrency": {"ge": 1, "le": 10_000},
+        "max_attempts": {"ge": 1, "le": 1_000},
+        "min_success_ratio": _SHARE,
+        "fail_fast_ratio": _SHARE,
+        # A job's answer tells the reasons of all of its sub-tasks: a hundred of them fit a record.
+        "SubTaskFailed.reason": {"max_length": 4_000},
+        "SubTaskFailed.kind": {"max_length": 200},
+        "JobBroken.reason": {"max_length": 100_000},
+        "GoalRejected.reason": {"max_length": 100_000},
+    }
+)
+"""Of events, commands and transcripts."""
