@@ -22,10 +22,15 @@ THREAD_S = 1.0
 """Real seconds that time stands still for threads at work; one that is stuck must not hold it for ever."""
 
 
+POLL_TURNS = 64
+"""Nothing comes from outside but the ends of threads; who else may wake the loop can wait so many turns."""
+
+
 class JumpingSelector(selectors.DefaultSelector):
     """Never waits: where the loop would, time jumps to the next timer."""
 
     now = 0.0
+    turns = 0
     threads = 0  # jobs of threads under way: they take real time
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -76,15 +81,18 @@ def run(coroutine: Coroutine[Any, Any, T], *, end_s: float = 36_000.0) -> T:
         TimeoutError: it did not end in *end_s* virtual seconds.
     """
 
-    async def bounded() -> T:
+    results: list[T] = []
+
+    async def bounded() -> None:
         try:
             async with asyncio.timeout(end_s):
-                return await coroutine
+                results.append(await coroutine)
         finally:
             await _end_the_rest()
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(bounded())
+        runner.run(bounded())  # returns nothing: a runner prints its task, with all of its result
+    return results[0]
 
 
 async def _end_the_rest() -> None:
