@@ -80,7 +80,6 @@ def run(coroutine: Coroutine[Any, Any, T], *, end_s: float = 36_000.0) -> T:
     Raises:
         TimeoutError: it did not end in *end_s* virtual seconds.
     """
-
     results: list[T] = []
 
     async def bounded() -> None:
