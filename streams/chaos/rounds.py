@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Final
 from agents import simulator
 from streams.chaos import gathering
 from streams.chaos.attacks import FAULTS
-from streams.chaos.evidence import Evidence
+from streams.chaos.evidence import Evidence, Expected
+from streams.chaos.goals import Submission, expected_of, submissions, with_answers
 from streams.chaos.ground import Ground
 from streams.chaos.open_transactions import open_transactions
 from streams.chaos.plans import GOALS_S, Plan, Strike, chance
@@ -23,9 +24,11 @@ from streams.core.values import JobId
 from streams.delivery import Sender
 from streams.kafka import admin
 from streams.kafka.log import KafkaLog
+from streams.log import Record
 from streams.settings import Settings
-from streams.topics import GOALS, partition_of
+from streams.topics import ANSWERS, GOALS, partition_of
 from streams.wire.goal_writing import write_goal
+from streams.wire.goals import read_goal
 
 STRIKE_S: Final = 90.0
 """Seconds that a fault may take with all it mends."""
@@ -36,7 +39,10 @@ LAG_S: Final = 30.0
 OPEN_S: Final = 10.0
 """Seconds from then until no transaction may be open."""
 
-LATENCY: Final = simulator.LogNormal(p50=0.25, p99=1.5)
+LATENCY: Final = simulator.LogNormal(p50=0.5, p99=2.5)
+JOBS: Final = 25
+"""Jobs of a round; one of them has about a hundred sub-tasks."""
+
 CALLS_KEPT: Final = 100_000
 
 
@@ -45,7 +51,6 @@ class Played:
     """How a round went.
 
     Attributes:
-        goals: Goals that were submitted, the fresh one among them.
         recovery_s: Seconds from the end of the last fault to the answer of a goal submitted after it;
             None in a calm round, and where there was none.
         took_s: Seconds that the round took in all.
@@ -54,7 +59,6 @@ class Played:
     """
 
     plan: Plan
-    goals: int
     verdict: Verdict
     recovery_s: float | None
     took_s: float
@@ -62,6 +66,26 @@ class Played:
     notes: tuple[str, ...]
     evidence: Evidence
     place: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fought:
+    """What a fight brought.
+
+    Attributes:
+        recovery_s: As of :class:`Played`.
+        answered: The fresh goal was answered.
+    """
+
+    expected: Mapping[JobId, Expected]
+    recovery_s: float | None
+    answered: bool
+
+
+async def _goals(plan: Plan, settings: Settings) -> tuple[Submission, ...]:
+    """The round's goals with their answers."""
+    sent = submissions(plan.seed, JOBS, lanes=settings.lanes)
+    return await asyncio.to_thread(with_answers, sent, base_url=settings.base_url)
 
 
 async def play(ground: Ground, plan: Plan) -> Played:
@@ -99,20 +123,21 @@ async def play(ground: Ground, plan: Plan) -> Played:
                 proxies=ground.proxies,
                 endpoint=endpoint,
                 workers=workers,
+                replication=ground.replication,
                 count=ground.workers,
                 log=log,
                 sender=Sender(log.producer),
             )
             watch = gathering.Watch(settings, log)
             async with watch.watching():
+                goals = asyncio.create_task(_goals(plan, settings))
                 await workers.heal(ground.workers)
-                goals, recovery_s, fresh = await _fight(scene, plan, watch)
-                evidence = await _evidence(scene, watch, fresh_answered=fresh)
+                fought = await _fight(scene, plan, goals, watch)
+                evidence = await _evidence(scene, watch, fought)
         return Played(
             plan=plan,
-            goals=goals,
             verdict=judge(evidence),
-            recovery_s=recovery_s if plan.strikes else None,
+            recovery_s=fought.recovery_s if plan.strikes else None,
             took_s=time.monotonic() - began,
             crashes=workers.crashes,
             notes=tuple(scene.notes),
@@ -123,32 +148,48 @@ async def play(ground: Ground, plan: Plan) -> Played:
         await endpoint.close()
 
 
-async def _fight(scene: Scene, plan: Plan, watch: gathering.Watch) -> tuple[int, float | None, bool]:
+async def _fight(
+    scene: Scene, plan: Plan, goals: "asyncio.Task[tuple[Submission, ...]]", watch: gathering.Watch
+) -> _Fought:
     """Goals and faults, side by side; then a fresh goal, and all answers."""
-    drawn = chance(plan.seed)
-    jobs: list[JobId] = []
+    sent = await goals
     async with asyncio.TaskGroup() as group:
-        for n in range(12):
-            shape = drawn.choice(("plan 10", "chain 5", "diamond", "join 10", "plan 40", "plan 99"))
-            job, value = write_goal(f"[[{shape}]] goal {n}", id=f"g{n}")
-            jobs.append(job)
-            group.create_task(_submit(scene, job, value, drawn.uniform(0, GOALS_S)))
+        stand = [
+            group.create_task(_submit(scene, goal, GOALS_S * place / len(sent)))
+            for place, goal in enumerate(sent)
+        ]
         for strike in plan.strikes:
             group.create_task(_strike(scene, strike))
     ended = time.monotonic()
     await scene.workers.heal(scene.count)
-    job, value = write_goal("[[plan 2]] a fresh goal", id="fresh")
-    await _submit(scene, job, value, 0)
-    fresh = await watch.answered([job], within_s=ANSWERED_S)
-    recovery_s = time.monotonic() - ended if fresh else None
+    last, _ = await _submit(scene, _fresh(scene.settings.lanes), 0.0)
+    answered = await watch.answered([str(last.job)], within_s=ANSWERED_S)
+    recovery_s = time.monotonic() - ended if answered else None
+    found = [task.result() for task in stand]
+    jobs = {job for goal, offset in found if (job := goal.job_at(goal.partition, offset)) is not None}
     await watch.answered(jobs, within_s=max(1.0, ended + ANSWERED_S - time.monotonic()))
-    return len(jobs) + 1, recovery_s, fresh
+    return _Fought(expected=_expected(found), recovery_s=recovery_s, answered=answered)
 
 
-async def _submit(scene: Scene, job: JobId, value: bytes, after_s: float) -> None:
+async def _submit(scene: Scene, goal: Submission, after_s: float) -> tuple[Submission, int]:
+    """Send a goal; the offset at which it stands."""
     await asyncio.sleep(after_s)
-    lanes = scene.settings.lanes
-    await scene.sender.deliver(GOALS, value, key=job.encode(), partition=partition_of(job, lanes))
+    return goal, await scene.sender.deliver(
+        GOALS, goal.value, key=goal.key, partition=goal.partition, headers=goal.headers
+    )
+
+
+def _fresh(lanes: int) -> Submission:
+    job, value = write_goal("Compare what there is [[plan 2]]", id="fresh")
+    return Submission(value=value, key=job.encode(), partition=partition_of(job, lanes), job=job)
+
+
+def _expected(stand: Sequence[tuple[Submission, int]]) -> dict[JobId, Expected]:
+    """What the answers must be. Where an attempt has little time, its job's answer may tell of how little."""
+    hasty = {goal.job for goal, _ in stand if b'"timeout_s"' in (goal.value or b"")}
+    return {
+        job: replace(each, exact=False) if job in hasty else each for job, each in expected_of(stand).items()
+    }
 
 
 async def _strike(scene: Scene, strike: Strike) -> None:
@@ -159,14 +200,14 @@ async def _strike(scene: Scene, strike: Strike) -> None:
     scene.notes.append(f"{strike.fault} at {strike.at_s:g} s for {time.monotonic() - began:.1f} s")
 
 
-async def _evidence(scene: Scene, watch: gathering.Watch, *, fresh_answered: bool) -> Evidence:
+async def _evidence(scene: Scene, watch: gathering.Watch, fought: _Fought) -> Evidence:
     """All records, once nothing is behind or the time for that is over."""
     ends = time.monotonic() + LAG_S
     while True:
         done = await gathering.committed(scene.settings)
         found = await gathering.read_whole(scene.settings)
         behind = gathering.lag(found, done)
-        if not behind or time.monotonic() > ends:
+        if (not behind and _all_answered(found, scene.settings.lanes)) or time.monotonic() > ends:
             break
         await asyncio.sleep(0.5)
     return Evidence(
@@ -174,16 +215,22 @@ async def _evidence(scene: Scene, watch: gathering.Watch, *, fresh_answered: boo
         concurrency=scene.settings.concurrency,
         records=found,
         seen=tuple(watch.seen),
-        expected={},
+        expected=fought.expected,
         calls=gathering.calls(scene.endpoint.counters),
         lives=scene.workers.lives(),
         committed=(*watch.committed, *done),
         open_transactions=await open_transactions(scene.settings, within_s=OPEN_S),
         lag=behind,
-        fresh_answered=fresh_answered,
+        fresh_answered=fought.answered,
         outages=tuple(scene.outages),
         clocks_apart=scene.clocks_apart,
     )
+
+
+def _all_answered(found: Mapping[str, Sequence[Record]], lanes: int) -> bool:
+    """Also those that named themselves after their place, and those that are refused."""
+    jobs = {read_goal(record, lanes=lanes).job for record in found[GOALS]} - {None}
+    return jobs <= {(record.key or b"").decode(errors="replace") for record in found[ANSWERS]}
 
 
 def _by_proxy(ground: Ground, settings: Settings) -> Settings:

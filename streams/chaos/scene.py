@@ -24,6 +24,7 @@ class Scene:
         proxies: What stands between the workers and each broker, where something does.
         endpoint: The simulated model.
         workers: The worker processes.
+        replication: Replicas of each topic.
         count: How many workers run where nothing is broken.
         log: The attacker's own connection.
         sender: Puts records of the attacker's on the log, however long it is away.
@@ -38,6 +39,7 @@ class Scene:
     proxies: tuple[Proxy, ...]
     endpoint: Simulator
     workers: Workers
+    replication: int
     count: int
     log: Log
     sender: Sender

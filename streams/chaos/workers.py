@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +30,7 @@ RESTART_S: Final = 1.0
 
 _LOOK_AGAIN_S: Final = 0.05
 _CODE: Final = str(Path(streams.__file__).parent.parent)
-_PROGRAM: Final = f"import sys; sys.path.insert(0, {_CODE!r}); from streams.cli import main; main()"
+_PROGRAM: Final = f"import sys; sys.path.insert(0, {_CODE!r}); from streams.chaos.worker import main; main()"
 
 
 def now_ms() -> int:
@@ -48,6 +47,7 @@ class WorkerProcess:
         began, ended: Milliseconds since 1970.
         how, told: As of :class:`~streams.chaos.evidence.Life`; empty while nobody ended it.
         pauses: Spans in which it was stopped by a signal; the last may still be open.
+        alone: It ended by itself: it crashed, or struck itself as it was told at its start.
         taken: A fault is at work on it, and no other is to be.
     """
 
@@ -59,6 +59,7 @@ class WorkerProcess:
     how: str = ""
     told: int | None = None
     pauses: list[tuple[int, int | None]] = field(default_factory=list)
+    alone: bool = False
     taken: bool = False
 
     @property
@@ -136,7 +137,8 @@ class WorkerProcess:
         code = await self.process.wait()
         self.ended = now_ms()
         if not self.how or (self.how == "stopped" and code):
-            self.how = "crashed"
+            self.alone = True
+            self.how = "killed" if code == -signal.SIGKILL else "crashed"
         self.resume()
 
     def life(self) -> Life:
@@ -183,22 +185,22 @@ class Workers:
         """How many ended by themselves."""
         return sum(worker.how == "crashed" for worker in self.all)
 
-    async def start(self, variables: Mapping[str, str] | None = None) -> WorkerProcess:
+    async def start(self, *faults: str) -> WorkerProcess:
         """Start one more.
 
         Args:
-            variables: Of its environment, beside its settings.
+            faults: Options of :mod:`streams.chaos.worker`.
         """
         number = len(self.all) + 1
         log = self._place / f"worker-{number}.log"
         with log.open("wb") as output:
             began = now_ms()
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-c", _PROGRAM, "worker", "--json"),
+                *(sys.executable, "-P", "-c", _PROGRAM, *faults, "--", "worker", "--json"),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=_environment(self._settings) | (variables or {}),
+                env=_environment(self._settings),
                 start_new_session=True,
                 preexec_fn=die_with_parent(),
             )
@@ -211,7 +213,7 @@ class Workers:
 
     async def _watch(self, worker: WorkerProcess) -> None:
         await worker.watch()
-        if worker.how == "crashed" and self._supervised:
+        if worker.alone and self._supervised:
             await asyncio.sleep(RESTART_S)
             await self.start()
 
@@ -259,5 +261,5 @@ def _environment(settings: Settings) -> dict[str, str]:
         "ANABRANCH_STALL_S": str(settings.stall_s),
         "ANABRANCH_MODEL": settings.model,
         "OPENAI_BASE_URL": settings.base_url,
-        "OPENAI_API_KEY": "simulated",
+        "OPENAI_API_KEY": "no-key-is-needed",
     }

@@ -2,9 +2,16 @@
 
 import asyncio
 from random import Random
+from typing import Final
 
+from streams.chaos import disk
 from streams.chaos.attacks.registry import fault
+from streams.chaos.fault_points import POINTS
 from streams.chaos.scene import Scene
+from streams.chaos.wiping import wipe_table
+
+POINT_S: Final = 12.0
+"""Seconds to wait for a worker to come to the point at which it is to be struck."""
 
 
 @fault()
@@ -87,4 +94,63 @@ async def crowd(scene: Scene, chance: Random) -> None:
         await (worker.kill() if chance.choice((True, False)) else worker.stop())
     for worker in extra:
         worker.taken = False
+    await scene.workers.heal(scene.count)
+
+
+@fault()
+async def killed_at_a_point(scene: Scene, chance: Random) -> None:
+    """A worker is gone at once just before or after it begins, sends, commits or acknowledges something."""
+    worker = scene.workers.pick(chance)
+    point = f"{chance.choice(POINTS)}:{chance.choice(('before', 'after'))}:{chance.randint(1, 12)}"
+    if worker is None:
+        return
+    worker.taken = True
+    striking = await scene.workers.start("--kill-at", point)
+    striking.taken = True
+    await striking.ready()
+    await worker.stop()
+    try:
+        async with asyncio.timeout(POINT_S):
+            await striking.end()
+        scene.notes.append(f"killed at {point}")
+    except TimeoutError:
+        striking.taken = False
+
+
+@fault()
+async def clocks_apart(scene: Scene, chance: Random) -> None:
+    """A worker is replaced by one whose clock is minutes ahead or behind, until the end of the round."""
+    worker = scene.workers.pick(chance)
+    seconds = chance.choice((-1, 1)) * chance.uniform(60.0, 600.0)
+    if worker is None:
+        return
+    worker.taken = True
+    scene.clocks_apart = True
+    await (await scene.workers.start("--clock", f"{seconds:.0f}")).ready()
+    await worker.stop()
+
+
+@fault()
+async def disk_full(scene: Scene, chance: Random) -> None:
+    """A worker cannot write to any file for some seconds."""
+    worker = scene.workers.pick(chance)
+    seconds = chance.uniform(1.0, 5.0)
+    if worker is None:
+        return
+    worker.taken = True
+    disk.fill(worker.process.pid)
+    await asyncio.sleep(seconds)
+    if worker.lives:
+        disk.clear(worker.process.pid)
+    worker.taken = False
+
+
+@fault()
+async def table_wiped(scene: Scene, chance: Random) -> None:
+    """The table is deleted with all its rows while no worker runs, and is made again from the log."""
+    pause = chance.uniform(0.0, 1.0)
+    await asyncio.gather(*(worker.kill() for worker in scene.workers.living))
+    async with scene.brokers_turn:
+        await wipe_table(scene.settings, replication=scene.replication)
+    await asyncio.sleep(pause)
     await scene.workers.heal(scene.count)
