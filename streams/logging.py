@@ -4,6 +4,7 @@ Only programs call :func:`configure`; the library logs by ``structlog.get_logger
 to them where that goes.
 """
 
+import io
 import logging
 import sys
 import threading
@@ -42,6 +43,7 @@ def configure(
     """
     stream = stream or sys.stderr
     as_json = not stream.isatty() if json is None else json
+    lines = Lines(stream)
     _hidden[:] = [redactor(tuple(secrets))]
     shared: list[_Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -61,10 +63,10 @@ def configure(
     structlog.configure(
         processors=[*shared, last],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
-        logger_factory=structlog.PrintLoggerFactory(stream),
+        logger_factory=structlog.PrintLoggerFactory(lines),  # type: ignore[arg-type]  # any text stream does
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(stream)
+    handler = logging.StreamHandler(lines)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
@@ -79,6 +81,37 @@ def configure(
     # Its warnings come by the thousand while brokers are away; ``streams.kafka.outage`` listens to
     # it and speaks for it once a log is open.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+
+
+class Lines(io.TextIOBase):
+    """What is logged, on its way to a stream. No work fails because its log cannot be written.
+
+    On a full disk, or where nobody reads any more, lines are lost; the next that can be written says so.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._cut: OSError | None = None
+
+    def write(self, text: str) -> int:
+        """Write it if that is possible."""
+        try:
+            if self._cut is not None:
+                told = _json({"event": "log_cut", "level": "warning", "reason": str(self._cut)})
+                self._stream.write(f"\n{told}\n")
+                self._stream.flush()
+                self._cut = None
+            self._stream.write(text)
+        except OSError as error:
+            self._cut = error
+        return len(text)
+
+    def flush(self) -> None:
+        """Let it out if that is possible."""
+        try:
+            self._stream.flush()
+        except OSError as error:
+            self._cut = error
 
 
 def hide(text: str) -> str:

@@ -56,6 +56,7 @@ def parameters(function: Callable[..., Any]) -> list[str]:
         (driver.AIOKafkaConsumerThread.on_start, ["self"]),
         (GroupCoordinator._send_req, ["self", "request"]),
         (FaustApp._new_transport, ["self"]),
+        (FaustApp._create_directories, ["self"]),
         (WorkerThread.__init__, ["self", "service", "kwargs"]),
         (WorkerThread.run, ["self"]),
         (Stream.noack, ["self"]),
@@ -80,6 +81,7 @@ def test_what_is_overridden_or_called_takes_what_it_took(
         (AIOKafkaConsumer.start, "isolation_level=self._isolation_level"),
         (AIOKafkaConsumer.start, "fetch_max_wait_ms=self._fetch_max_wait_ms"),
         (ServiceThread.start, "self._thread = self.Worker(self)"),
+        (FaustApp.on_first_start, "self._create_directories()"),
         (driver.AIOKafkaConsumerThread.on_start, "await self._consumer.start()"),
         (driver.ConsumerRebalanceListener.on_partitions_assigned, "_coordinator.generation"),
         (AIOKafkaConsumer.start, "self._coordinator = GroupCoordinator("),
@@ -111,7 +113,6 @@ async def faust_consumer(kind: type[Consumer] = Consumer) -> AsyncIterator[Any]:
         yield consumer
     finally:
         consumer._thread.thread_loop.close()
-        agents._scratch.cleanup()
 
 
 async def acknowledge_all(partition: int, deliveries: AsyncIterator[Delivery]) -> None:
@@ -211,7 +212,6 @@ async def test_an_acknowledgement_counts_in_its_own_generation_only() -> None:
         assert delivery.record == Record(SUBTASKS, 0, generation, 1500, b"k", b"v", (("h", b"1"),))
         delivery.ack()
     assert acked == [2]
-    agents._scratch.cleanup()
 
 
 class Collector:

@@ -3,12 +3,14 @@
 import io
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 import structlog
 
+from streams.chaos import disk
 from streams.logging import configure
 from streams.redaction import HIDDEN
 
@@ -56,3 +58,24 @@ def test_secrets_do_not_get_out(json: bool) -> None:
     for hidden in ("odd key", "hunter2", "abcdefghijklmnop", "abc.def"):
         assert hidden not in said
     assert HIDDEN in said
+
+
+def test_a_log_that_cannot_be_written_fails_nobody(tmp_path: Path) -> None:
+    """On a full disk: who logs goes on, and once there is room the log says that it was cut."""
+    with (tmp_path / "log").open("w", encoding="utf-8") as stream:
+        configure(stream=stream)
+        log = structlog.get_logger()
+        log.info("before")
+        disk.fill()
+        try:
+            for number in range(1_000):
+                log.info("meanwhile", number=number)
+                logging.getLogger("somebody").warning("says %s", number)
+        finally:
+            disk.clear()
+        log.info("after")
+    said = [orjson.loads(line) for line in (tmp_path / "log").read_bytes().splitlines() if line]
+    assert said[0]["event"] == "before"
+    assert [each["event"] for each in said[-2:]] == ["log_cut", "after"]
+    assert "File too large" in said[-2]["reason"]
+    assert len(said) < 1_000
