@@ -25,6 +25,7 @@ from streams.core.states import (
 from streams.core.values import NO_USAGE, JobId, TaskId, Usage
 from streams.log import Log, Reader, Record
 from streams.markers import Markers
+from streams.sharing import shared
 from streams.topics import JOBS
 from streams.wire.envelope import Unreadable
 from streams.wire.markers import packed_row
@@ -72,6 +73,8 @@ class Table:
         before = self[job]
         if after is not before:
             self._before.setdefault(job, before)
+            if isinstance(after, Open) and not isinstance(before, Open):
+                after = shared(after)
             self._jobs[job] = after
             self._markers.discard(job)
 
@@ -238,7 +241,7 @@ def build(rows: dict[str, Row]) -> dict[JobId, Job]:
             case PositionRow():
                 pass
     for job, goal in goals.items():
-        jobs[job] = rebuild(goal, usages.get(job, NO_USAGE), tasks.get(job, {}))
+        jobs[job] = shared(rebuild(goal, usages.get(job, NO_USAGE), tasks.get(job, {})))
     return jobs
 
 
