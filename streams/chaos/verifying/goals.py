@@ -11,11 +11,11 @@ from streams.chaos.verifying.facts import Facts, Place, place_of, stands
 from streams.chaos.verifying.retelling import Told
 from streams.claims import ValueLost
 from streams.core.commands import Answer
-from streams.core.events import JobSubmitted
 from streams.core.values import JobId, Json
 from streams.log import Record
 from streams.topics import ANSWERS, DEAD_LETTERS
 from streams.wire.answers import write_answer
+from streams.wire.goals import BadGoal
 
 _SHOWN: Final = 300
 
@@ -53,15 +53,15 @@ def accounted(facts: Facts, told: Told) -> Iterator[Finding]:
     }
     for record, goal in facts.goals:
         place = place_of(record)
-        if place in answered or place in facts.buried:
+        if place in facts.buried:
             continue
-        if isinstance(goal, JobSubmitted):
-            known = told.digests.get(goal.job)
-            if known is None or goal.goal.digest in known:
-                continue  # it shares the job's answer; a job without one is lost, which is found elsewhere
-            what = f"another goal than the one that opened {goal.job}, and no dead letter"
+        if isinstance(goal, BadGoal):
+            # Also where it is answered as rejected: whoever sent it finds it whole among the dead letters.
+            what = f"no dead letter, though it is no goal: {goal.reason}"
+        elif place in answered or goal.goal.digest in (told.digests.get(goal.job) or {goal.goal.digest}):
+            continue  # or it shares the job's answer; a job without one is lost, which is found elsewhere
         else:
-            what = f"neither answered nor a dead letter: {goal.reason}"
+            what = f"another goal than the one that opened {goal.job}, and no dead letter"
         yield Finding(kind="unaccounted", where=stands(record), what=what)
     yield from _of_records_that_are_there(facts, answered)
 
