@@ -22,6 +22,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from faust.auth import OAuthCredentials, SASLCredentials, SSLCredentials
 
 from streams.access import OAUTHBEARER, VARIABLES, Access, BadAccess
+from streams.kafka import overrides  # noqa: F401 - for every client that is made by what is here
 from streams.kafka.tokens import TokenRefused, Tokens, TokenUnavailable
 from streams.log import LogUnavailable, NotAllowed
 from streams.settings import Settings

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 
 import aiohttp
 import orjson
-from aiokafka import conn
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import AuthenticationFailedError, KafkaConnectionError
 
@@ -37,25 +36,6 @@ class TokenRefused(AuthenticationFailedError):  # type: ignore[misc]  # aiokafka
 
 class TokenUnavailable(KafkaConnectionError):  # type: ignore[misc]  # aiokafka has no types
     """The endpoint does not answer, or not with a token; trying again later may help."""
-
-
-class Bearer(conn.OAuthAuthenticator):  # type: ignore[misc]  # aiokafka has no types
-    """Hears that its token is refused.
-
-    A server says so in a challenge, which the client has to answer before it learns the failure
-    (RFC 7628, section 3.2.3). aiokafka takes the challenge for the end of the matter, and goes on as
-    if it were let in, to a cluster without brokers.
-    """
-
-    async def step(self, payload: bytes | None) -> tuple[bytes, bool] | None:
-        """The next message to the server; None when there is none."""
-        if payload:
-            return b"\x01", True
-        step: tuple[bytes, bool] | None = await super().step(payload)
-        return step
-
-
-conn.OAuthAuthenticator = Bearer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
