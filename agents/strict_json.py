@@ -21,7 +21,15 @@ _SHOWN: Final = 40
 
 
 class NoOneMeaning(ValueError):
-    """JSON that is well formed but has no one meaning; its text says why."""
+    """JSON that is well formed but has no one meaning; its text says why.
+
+    Attributes:
+        key: The key that stands twice; empty where it is something else.
+    """
+
+    def __init__(self, why: str, key: str = "") -> None:
+        super().__init__(why)
+        self.key = key
 
 
 def decode(text: str) -> Json:
@@ -67,7 +75,7 @@ def _members(pairs: list[tuple[str, Json]]) -> Json:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise NoOneMeaning(f"key {key[:_SHOWN]!r} stands twice in an object")
+                raise NoOneMeaning(f"key {key[:_SHOWN]!r} stands twice in an object", key)
             seen.add(key)
     return value
 

@@ -22,11 +22,14 @@ from streams.transcript import attempt_key
 from streams.wire.envelope import Unwritable
 from streams.wire.events import write_event
 from streams.wire.goals import BadGoal, read_goal
-from streams.wire.headers import read_headers
+from streams.wire.headers import read_headers, too_many
 from streams.wire.values import write_value
 
 IN_FLIGHT: Final = 256
 """Goals of one partition that are read and not yet safe on the log, at most."""
+
+LARGE: Final = 65_536
+"""Bytes of a goal above which it is read in a thread: a million small values take a second."""
 
 
 class Intake:
@@ -78,7 +81,7 @@ class Intake:
     async def take_in(self, record: Record) -> None:
         """Bring one record to where it belongs; back once it is there. No record makes it raise."""
         try:
-            goal = read_goal(record, lanes=self._lanes)
+            goal = await self._read(record)
             if isinstance(goal, BadGoal):
                 await self._refuse(record, goal.reason, goal.job)
                 return
@@ -92,6 +95,11 @@ class Intake:
             self._log.exception("goal_broke_intake", **_where(record))
             with contextlib.suppress(RecordRefused):
                 await self._bury(record, f"intake failed on it: {type(error).__name__}: {error}")
+
+    async def _read(self, record: Record) -> JobSubmitted | BadGoal:
+        if len(record.value or b"") <= LARGE:
+            return read_goal(record, lanes=self._lanes)
+        return await asyncio.to_thread(read_goal, record, lanes=self._lanes)
 
     async def _lightened(self, event: JobSubmitted) -> JobSubmitted:
         """The event with what is large in it checked in, on the job's partition."""
@@ -119,7 +127,8 @@ class Intake:
         if job is None:
             return
         source = Source(topic=record.topic, partition=record.partition, offset=record.offset)
-        rejected = GoalRejected(job=job, reason=reason, source=source, headers=read_headers(record.headers))
+        headers = () if too_many(record.headers) else read_headers(record.headers)
+        rejected = GoalRejected(job=job, reason=reason, source=source, headers=headers)
         try:
             await self._send(rejected)
         except (RecordRefused, Unwritable) as error:

@@ -12,6 +12,7 @@ from typing import Final
 
 import orjson
 
+from agents.strict_json import NoOneMeaning, decode
 from streams.core.events import JobSubmitted
 from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
 from streams.core.values import Inline, JobId, Json
@@ -21,10 +22,7 @@ from streams.wire.cloud_events import BadCloudEvent, CloudEvent
 from streams.wire.envelope import Unreadable, parse
 from streams.wire.goal_fields import DEFAULT_TENANT, NAME, BadFields, GoalFields, read_fields
 from streams.wire.goal_plan import brought_plan
-from streams.wire.headers import read_headers, size_of
-
-HEADERS_BYTES: Final = 262_144
-"""All headers of a goal together, at most: they stand in the event and on the answer."""
+from streams.wire.headers import read_headers, too_many
 
 DEPTH: Final = values.DEPTH
 """Levels of nesting of a goal."""
@@ -47,16 +45,21 @@ class _Refused(Exception):
     """The record is no goal; the message says why."""
 
 
+class _Ambiguous(Exception):
+    """The record's JSON has no one meaning; *fields* are those of which nobody doubts what they say."""
+
+    def __init__(self, error: NoOneMeaning, value: Json) -> None:
+        super().__init__(f"the value has no one meaning: {error}")
+        whole = isinstance(value, Mapping) and error.key not in _NAMING
+        self.fields: Mapping[str, Json] = value if isinstance(value, Mapping) and whole else {}
+
+
 def read_goal(record: Record, *, lanes: int) -> JobSubmitted | BadGoal:
     """What a record of ``goals`` asks for. A plan that it brings is admitted here.
 
     Args:
         lanes: Partitions of the system, which the event carries.
     """
-    if size_of(record.headers) > HEADERS_BYTES:
-        return BadGoal(
-            reason=f"the headers have {size_of(record.headers)} bytes, at most {HEADERS_BYTES} are carried"
-        )
     named: str | None = None
     written: Mapping[str, Json] = {}
     try:
@@ -66,6 +69,10 @@ def read_goal(record: Record, *, lanes: int) -> JobSubmitted | BadGoal:
         fields = read_fields(written)
         digest = _digest(fields)
         plan = brought_plan(fields)
+        if crowd := too_many(record.headers):
+            raise _Refused(crowd)
+    except _Ambiguous as error:
+        return BadGoal(reason=str(error), job=_job(error.fields, None))
     except (_Refused, BadCloudEvent, BadFields, Unreadable) as error:
         return BadGoal(reason=str(error), job=_job(written, named))
     derived = f"{record.topic}-{record.partition}-{record.offset}"
@@ -89,7 +96,7 @@ def _opened(record: Record) -> "tuple[CloudEvent | None, bytes | Json, str]":
     if content_type.startswith(cloud_events.BATCH):
         raise _Refused("a batch of CloudEvents: send one event a record")
     if content_type == cloud_events.STRUCTURED:
-        event = cloud_events.open_structured(parse(record.value, depth=DEPTH))
+        event = cloud_events.open_structured(_json(record.value.removeprefix(_BOM)))
     elif "ce_specversion" in headers:
         event = cloud_events.open_binary(record.value, headers)
     elif cloud_events.is_structured(value := _read(record.value, content_type)):
@@ -121,12 +128,11 @@ _JSON_NAMES: Final = {
 
 def _read(data: bytes, content_type: str) -> Json:
     """Plain text as a string, JSON as what it is; by its content type, or else by its looks."""
-    data = data.removeprefix(b"\xef\xbb\xbf").strip()
+    data = data.removeprefix(_BOM).strip()
     is_json = content_type == "application/json" or content_type.endswith("+json")
     is_text = content_type.startswith("text/")
     if is_json or (not is_text and data.startswith(b"{")):
-        value: Json = parse(data, depth=DEPTH)
-        return value
+        return _json(data)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -137,9 +143,23 @@ def _read(data: bytes, content_type: str) -> Json:
         return text
     try:
         # Serialisers for JSON put plain text in quotes, and send null or a list where code went wrong.
-        value = orjson.loads(data)
+        value: Json = orjson.loads(data)
     except orjson.JSONDecodeError:
         return text
+    return value
+
+
+_BOM: Final = b"\xef\xbb\xbf"
+_NAMING: Final = frozenset({"id", "tenant"})
+
+
+def _json(data: bytes) -> Json:
+    """JSON that means one thing: of two equal keys a goal would silently lose one."""
+    value: Json = parse(data, depth=DEPTH)
+    try:
+        decode(data.strip().decode())
+    except NoOneMeaning as error:
+        raise _Ambiguous(error, {} if cloud_events.is_structured(value) else value) from None
     return value
 
 

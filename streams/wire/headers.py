@@ -1,10 +1,24 @@
 """Kafka headers that travel inside of an event, and come back byte for byte."""
 
 from base64 import b64decode, b64encode
+from typing import Final
 
 from streams.core.goal import Header
 from streams.log import Headers
 from streams.wire.envelope import Unwritable
+
+CARRIED_BYTES: Final = 262_144
+CARRIED: Final = 4_096
+"""All headers of a goal together, at most: they stand in the event and on the answer."""
+
+
+def too_many(headers: Headers) -> str:
+    """Why these headers cannot be carried from a goal to its answer; empty where they can."""
+    if len(headers) > CARRIED:
+        return f"{len(headers)} headers, at most {CARRIED} are carried"
+    if (size := size_of(headers)) > CARRIED_BYTES:
+        return f"the headers have {size} bytes, at most {CARRIED_BYTES} are carried"
+    return ""
 
 
 def read_headers(headers: Headers) -> tuple[Header, ...]:
