@@ -41,6 +41,7 @@ class Past:
         self._elsewhere: HandedOver | None = None
         self._failed_since: set[int] = set()
         self._settled = False
+        self._heard_at = 0.0
         self._changed: asyncio.Future[None] | None = None
 
     def add(self, record: Record) -> None:
@@ -49,6 +50,7 @@ class Past:
             entry = read_transcript(record)
         except Unreadable:
             return
+        self._heard_at = asyncio.get_running_loop().time()
         match entry:
             case ModelCalled(n=n, reply=reply):
                 self.replies.setdefault(n, reply)
@@ -71,8 +73,8 @@ class Past:
     def elsewhere(self) -> bool:
         """Calls of this attempt are under way at the lane's last owner, and their replies still come."""
         left = self._elsewhere
-        if left is None:
-            return False
+        if left is None or asyncio.get_running_loop().time() >= self._heard_at + left.within_s:
+            return False  # or their owner has fallen silent: they never will
         return any(n not in self.replies and n not in self._failed_since for n in left.model_calls) or any(
             name not in self.tools for name in left.tool_calls
         )
@@ -85,7 +87,7 @@ class Past:
         while self._elsewhere is not None and self.elsewhere:
             self._changed = asyncio.get_running_loop().create_future()
             try:
-                async with asyncio.timeout(self._elsewhere.within_s):
+                async with asyncio.timeout_at(self._heard_at + self._elsewhere.within_s):
                     await self._changed
             except TimeoutError:
                 break
@@ -110,7 +112,7 @@ class Pasts:
         self._wanted = wanted
         self._records: dict[bytes, list[Record]] = {}
         self._live: dict[bytes, Past] = {}
-        self._handed_over: set[bytes] = set()
+        self._handed_over: dict[bytes, Past] = {}
         self._seen = -1
 
     def add(self, record: Record) -> None:
@@ -121,44 +123,49 @@ class Pasts:
         start = (record.value or b"")[:40]
         if b'"ValueChunk"' in start:
             return  # read by whoever follows a claim check
-        past = self._live.get(record.key)
+        past = self._live.get(record.key) or self._handed_over.get(record.key)
         if past is not None:
             past.add(record)
-        elif self._wanted(record.key):
-            self._records.setdefault(record.key, []).append(record)
-        else:
+        elif not self._wanted(record.key):
             return
-        if b'"HandedOver"' in start and (past is None or past.elsewhere):
-            self._handed_over.add(record.key)
+        else:
+            self._records.setdefault(record.key, []).append(record)
+        if b'"HandedOver"' in start and record.key not in self._handed_over:
+            self._handed_over[record.key] = past or self._taken_out(record.key)
 
     def begin(self, key: bytes) -> Past:
         """The past of an attempt that begins again; it grows until :meth:`end`."""
-        past = self._live[key] = Past()
+        past = self._live[key] = self._handed_over.get(key) or self._taken_out(key)
+        return past
+
+    def _taken_out(self, key: bytes) -> Past:
+        past = Past()
         for record in self._records.pop(key, ()):
             past.add(record)
-        if not past.elsewhere:
-            self._handed_over.discard(key)
         return past
 
     async def settle(self, key: bytes, past: Past) -> None:
         """As :meth:`Past.settle`."""
         await past.settle()
-        self._handed_over.discard(key)
+        self._handed_over.pop(key, None)
 
     def end(self, key: bytes) -> None:
         """The attempt is over."""
         self._live.pop(key, None)
-        self._handed_over.discard(key)
+        self._handed_over.pop(key, None)
 
     def forget(self) -> None:
         """Whatever was delivered again has begun: keep nothing for others."""
         self._records.clear()
-        self._handed_over &= self._live.keys()
+        self._handed_over = {key: past for key, past in self._handed_over.items() if key in self._live}
 
     @property
     def elsewhere(self) -> int:
-        """How many attempts may have calls under way at the lane's last owner."""
-        return len(self._handed_over)
+        """How many attempts have calls under way at the lane's last owner.
+
+        Among them are some whose command is not delivered again, since their end is known already.
+        """
+        return sum(past.elsewhere for past in self._handed_over.values())
 
     @property
     def live(self) -> int:

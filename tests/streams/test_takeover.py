@@ -7,7 +7,7 @@ from streams.journal import Journal
 from streams.log import Record
 from streams.memory_log import MemoryCluster
 from streams.memory_log.virtual_time import run
-from streams.past import NO_PAST
+from streams.past import NO_PAST, Pasts
 from streams.takeover import TakeOver
 from streams.topics import SUBTASKS, TRANSCRIPTS
 from tests.streams.desk import asks, says, user
@@ -46,5 +46,32 @@ def test_a_new_command_that_comes_as_the_journal_is_read_takes_nobodys_past() ->
         assert past is not None
         assert list(past.replies) == [1]
         takeover.reading.cancel()
+
+    run(story())
+
+
+def test_what_was_handed_over_and_is_over_takes_nobodys_place() -> None:
+    """Its command is not delivered again: nobody would ever give its place back."""
+
+    async def story() -> None:
+        cluster = MemoryCluster({TRANSCRIPTS: 1})
+        sender = Sender(cluster.connect("worker").producer)
+        pasts = Pasts(lambda _: True)
+        request = asks(user("one"))
+
+        def take_in() -> int:
+            for record in cluster.records(TRANSCRIPTS):
+                pasts.add(record)
+            return pasts.elsewhere
+
+        answered = Journal(sender, sub_task("answered"), partition=0, run="before")
+        silent = Journal(sender, sub_task("silent"), partition=0, run="before")
+        await answered.handed_over([1], within_s=10.0)
+        await silent.handed_over([1], within_s=10.0)
+        assert take_in() == 2
+        await answered.model_called(1, 0, request, await says("yes")(request, 1.0))
+        assert take_in() == 1
+        await asyncio.sleep(10)
+        assert take_in() == 0, "whoever handed it over is gone"
 
     run(story())
