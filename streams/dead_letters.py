@@ -5,6 +5,7 @@ to its topic again once its cause is gone. What we have to say stands in headers
 original's own, as Kafka Connect's dead letter queue does it (KIP-298).
 """
 
+import re
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -144,4 +145,8 @@ def _place(record: Record) -> bytes:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.lstrip("-").isascii() and text.lstrip("-").isdigit() else -1
+    return int(text) if text is not None and _NUMBER.fullmatch(text) else -1
+
+
+_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
+"""Whatever else stands there, somebody else wrote it."""

@@ -3,6 +3,7 @@
 from hashlib import sha256
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,3 +65,12 @@ def test_without_its_value_it_tells_what_the_value_was() -> None:
 def test_anything_on_the_topic_reads(key: bytes | None, value: bytes | None, headers: Any) -> None:
     letter = dead_letters.read(Record("dead-letters", 0, 0, 0, key, value, headers))
     assert (letter.key, letter.value) == (key, value)
+
+
+@pytest.mark.parametrize("number", ["--5", "-", "", "5-", "9" * 5_000, "٣", "1e3", " 1"])
+def test_a_place_that_is_none_reads_as_none(number: str) -> None:
+    """Anyone may put headers like ours on a record."""
+    said = number.encode()
+    headers = ((dead_letters.REASON, b"r"), (dead_letters.PARTITION, said), (dead_letters.VALUE_SIZE, said))
+    letter = dead_letters.read(Record("dead-letters", 0, 0, 0, b"k", b"v", headers))
+    assert (letter.place.partition, letter.lost_bytes) == (-1, -1)
