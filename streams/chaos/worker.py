@@ -4,6 +4,7 @@ Behind ``--`` stands what would stand behind ``anabranch``; that runs unchanged,
 """
 
 import argparse
+import runpy
 import sys
 from collections.abc import Sequence
 
@@ -30,8 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         clocks.set_apart(asked.clock)  # before anything is imported that asks for the time
     if asked.disk_full:
         disk.fill()
-    from streams.cli import main as anabranch  # noqa: PLC0415 - as above
-
     sys.argv[1:] = asked.command
     if asked.kill_at is None:
         anabranch()
@@ -44,6 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(str(error))
     with told(kill_at(moment)):
         anabranch()
+
+
+def anabranch() -> None:
+    """Be the program, as ``python -m streams.cli`` would."""
+    runpy.run_module("streams.cli", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ async def test_killed_at_a_point_with_clocks_apart_and_on_a_full_disk(
         await here.send({"id": "g", "goal": "[[plan 2]]"})
         first = f"--clock={APART_S}", "--kill-at=send.answers:after:1"
         async with worker(here, tmp_path / "first.log", *first) as process, asyncio.timeout(60):
-            assert await process.wait() == -signal.SIGKILL
+            assert await process.wait() == -signal.SIGKILL, (tmp_path / "first.log").read_text()
         rows = await here.records(JOBS)
         assert await here.records(ANSWERS) == []
         async with worker(here, tmp_path / "second.log", f"--clock=-{APART_S}", "--disk-full"):
