@@ -9,6 +9,7 @@ from typing import Any
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.claims import Resolver
 from streams.core.commands import Command
+from streams.core.events import SubTaskFailed
 from streams.core.values import NO_USAGE, Usage
 from streams.journal import Journal
 from streams.past import Past
@@ -30,6 +31,10 @@ class LaneMoved(Exception):
 
     Its journal is whole, and whoever has the lane goes on from there.
     """
+
+
+class EndedElsewhere(Exception):
+    """An earlier owner of the lane has journaled the attempt's end meanwhile; no call is made any more."""
 
 
 class OutcomeUnknown(Exception):
@@ -92,7 +97,7 @@ class RunningAttempt:
         """As :meth:`agents.ports.Attempt.model`.
 
         Raises:
-            LaneMoved: no call may begin here any more.
+            LaneMoved, EndedElsewhere: no call may begin here any more.
         """
         n = self._replies + 1
         self._decided("retry")
@@ -121,7 +126,7 @@ class RunningAttempt:
         """As :meth:`agents.ports.Attempt.tool`.
 
         Raises:
-            LaneMoved: no call may begin here any more.
+            LaneMoved, EndedElsewhere: no call may begin here any more.
             OutcomeUnknown: a call that must not be repeated began before, and has no end.
         """
         if call.id not in self._past.tools:
@@ -153,11 +158,11 @@ class RunningAttempt:
                 await asyncio.wait([sure, self._moved], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 sure.cancel()
-        if self._moved.done():
+        if self._moved.done() or self._past.ended is not None:
             # Calls side by side with this one come to their end first: they are paid for.
             await self._landed.wait()
             await self.recorded()
-            raise LaneMoved
+            raise LaneMoved if self._past.ended is None else EndedElsewhere
 
     @contextmanager
     def _flight(self, call: int | str) -> Iterator[None]:
@@ -221,6 +226,17 @@ class RunningAttempt:
         self._writing = [task for task in self._writing if task not in so_far]
         for task in so_far:
             task.result()
+
+    async def failed(self, event: SubTaskFailed) -> None:
+        """It ends without a result: journal that, before its job is told.
+
+        What was asked last has no reply that a later owner of the lane could recall: it would ask
+        again, and wait again for what will not come.
+
+        Raises:
+            RecordRefused, Unwritable: the journal cannot hold it.
+        """
+        await self._journal.ended(event)
 
     async def end(self) -> None:
         """It makes no call any more: wait until all of it is on the journal.

@@ -15,6 +15,8 @@ from streams.topics import TRANSCRIPTS
 from streams.transcript import (
     CALL_ID_CHARS,
     Asked,
+    AttemptEnded,
+    AttemptEvent,
     AttemptRecord,
     HandedOver,
     ModelCalled,
@@ -110,6 +112,10 @@ class Journal:
                 within_s=round(within_s, 3),
             )
         )
+
+    async def ended(self, event: AttemptEvent) -> None:
+        """The attempt is over, and *event* is what its job is told."""
+        await self._write(AttemptEnded(**self._names, event=event))
 
     def call_id(self, n: int, tried: int) -> str:
         """The name, a :class:`streams.transcript.CallId`, of the *tried*-th try of the *n*-th model call."""

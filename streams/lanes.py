@@ -15,7 +15,7 @@ import structlog
 
 from agents.ports import Crew
 from streams import dead_letters
-from streams.attempt import LaneMoved, RunningAttempt
+from streams.attempt import EndedElsewhere, LaneMoved, RunningAttempt
 from streams.attempts import Attempts, Begun
 from streams.caps import Caps
 from streams.claims import Resolver
@@ -178,6 +178,9 @@ class Lanes:
             past = await takeover.past(record, key)
             if past is None or await self._attempts.ended_here(key):
                 return True
+            if past.ended is not None:
+                await self._outcomes.send(past.ended)  # whoever journaled it may have died before telling it
+                return True
             slots = self.caps.slots(record.partition)
             slots.pump()
             journal = Journal(self._sender, command, partition=record.partition, run=self._run)
@@ -191,7 +194,12 @@ class Lanes:
                 chance=self._chance,
             )
             await attempt.take()
-            return await self._run_attempt(command, attempt, key, record.partition)
+            try:
+                return await self._run_attempt(command, attempt, key, record.partition)
+            except EndedElsewhere:
+                assert past.ended is not None
+                await self._outcomes.send(past.ended)
+                return True
         finally:
             takeover.over(key)
 
@@ -213,7 +221,7 @@ class Lanes:
             attempt.give_back()
             self._attempts.step()  # telling its end is work of its own
         ran_s = self._time() - began
-        await self._outcomes.tell(command, outcome, ran_s=ran_s, key=key, partition=partition)
+        await self._outcomes.tell(command, attempt, outcome, ran_s=ran_s, key=key, partition=partition)
         try:
             # Nothing is acknowledged whose journal is not written: a crash would make its calls again.
             await attempt.end()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import structlog
 
 from agents.ports import Crew, Done, GaveUp, PlanMade, PlanRefused
-from streams.attempt import LaneMoved, OutcomeUnknown, RunningAttempt
+from streams.attempt import EndedElsewhere, LaneMoved, OutcomeUnknown, RunningAttempt
 from streams.claims import Resolver, check_in
 from streams.core.backoff import backoff
 from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
@@ -82,6 +82,7 @@ class Outcomes:
 
         Raises:
             LaneMoved: it goes on elsewhere.
+            EndedElsewhere: it is over.
         """
         self._running[id(attempt)] = command, self._time() + command.timeout_s
         try:
@@ -97,7 +98,7 @@ class Outcomes:
         except TimeoutError:
             reason = f"no result within {command.timeout_s:g} s"
             return GaveUp(kind="timeout", reason=reason, final=False, usage=attempt.usage)
-        except LaneMoved:
+        except (LaneMoved, EndedElsewhere):
             raise
         except OutcomeUnknown as error:
             return GaveUp(kind="unknown_outcome", reason=str(error), final=True, usage=attempt.usage)
@@ -108,7 +109,16 @@ class Outcomes:
         finally:
             del self._running[id(attempt)]
 
-    async def tell(self, command: Command, ended: Ended, *, ran_s: float, key: bytes, partition: int) -> None:
+    async def tell(
+        self,
+        command: Command,
+        attempt: RunningAttempt,
+        ended: Ended,
+        *,
+        ran_s: float,
+        key: bytes,
+        partition: int,
+    ) -> None:
         """Put the attempt's end on the log; a large result goes before it, by claim check.
 
         Args:
@@ -116,7 +126,10 @@ class Outcomes:
         """
         try:
             event = await self._event(command, ended, key=key, partition=partition)
-            await self.send(replace(event, ran_ms=round(ran_s * 1000)))
+            event = replace(event, ran_ms=round(ran_s * 1000))
+            if isinstance(event, SubTaskFailed):
+                await attempt.failed(event)
+            await self.send(event)
         except (RecordRefused, Unwritable) as error:
             kind = "too_large" if isinstance(error, RecordRefused) else "unwritable"
             await self.send(self._failed(command, GaveUp(kind=kind, reason=str(error), final=True)))

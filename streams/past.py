@@ -12,6 +12,7 @@ from agents.ports import ModelReply
 from streams.log import Record
 from streams.transcript import (
     AttemptEnded,
+    AttemptEvent,
     HandedOver,
     ModelCalled,
     ModelFailed,
@@ -31,9 +32,11 @@ class Past:
         tools: Ended tool calls, by id.
         started: Ids of tool calls that must not be repeated and have begun.
         tries: Failed tries of model calls, by ``n``.
+        ended: What its job was to be told of its end, where that was journaled.
     """
 
     def __init__(self) -> None:
+        self.ended: AttemptEvent | None = None
         self.replies: dict[int, ModelReply] = {}
         self.tools: dict[str, ToolCalled] = {}
         self.started: set[str] = set()
@@ -64,7 +67,9 @@ class Past:
             case HandedOver() if not self._settled:
                 self._elsewhere = entry
                 self._failed_since.clear()
-            case HandedOver() | AttemptEnded() | ValueChunk():
+            case AttemptEnded(event=event):
+                self.ended = event
+            case HandedOver() | ValueChunk():
                 pass
         if self._changed is not None and not self._changed.done():
             self._changed.set_result(None)
@@ -73,7 +78,9 @@ class Past:
     def elsewhere(self) -> bool:
         """Calls of this attempt are under way at the lane's last owner, and their replies still come."""
         left = self._elsewhere
-        if left is None or asyncio.get_running_loop().time() >= self._heard_at + left.within_s:
+        if left is None or self.ended is not None:
+            return False
+        if asyncio.get_running_loop().time() >= self._heard_at + left.within_s:
             return False  # or their owner has fallen silent: they never will
         return any(n not in self.replies and n not in self._failed_since for n in left.model_calls) or any(
             name not in self.tools for name in left.tool_calls

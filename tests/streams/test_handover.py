@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from agents.ports import Attempt, Done, GaveUp, ModelReply, ModelRequest
 from streams.core.commands import RunSubTask
-from streams.core.events import SubTaskSucceeded
+from streams.core.events import SubTaskFailed, SubTaskSucceeded
 from streams.core.states import Released
 from streams.core.values import Inline, Usage
 from streams.memory_log import Faults
@@ -133,6 +133,31 @@ def test_after_a_kill_only_what_was_in_flight_is_made_again() -> None:
         assert set(work.repeated()) == {(name.task, 3) for name in before if name.n == 3}
         assert asyncio.get_running_loop().time() < 27 + 6 + 1 + 20 + 5
         assert results(world) == expected(6, 4)
+
+    run(story())
+
+
+@pytest.mark.parametrize("kill", [True, False])
+def test_an_attempt_that_failed_asks_nobody_again(kill: bool) -> None:
+    """It is delivered again since a slow one before it is not over; its job is told again what came of it."""
+
+    async def story() -> None:
+        work = Asking(takes_s=100.0, times=1)
+        world = LanesInMemory(work=work)
+        first = world.worker()
+        await world.put(sub_task("slow"), sub_task("late", timeout_s=5.0))
+        await asyncio.sleep(20)
+        world.worker()
+        if kill:
+            first.log.kill()
+        else:
+            await first.lanes.drain()
+            await first.log.close()
+        await until(lambda: world.committed() == 2)
+        assert Counter(name.task for name in work.asked) == {"slow": 2, "late": 1}
+        told = [event for event in world.events() if isinstance(event, SubTaskFailed)]
+        assert {(event.task, event.kind, event.retry_in) for event in told} == {("late", "timeout", 0.5)}
+        assert len(told) == 2
 
     run(story())
 
