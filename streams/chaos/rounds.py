@@ -224,6 +224,7 @@ async def _evidence(scene: Scene, watch: gathering.Watch, fought: _Fought) -> Ev
         fresh_answered=fought.answered,
         outages=tuple(scene.outages),
         clocks_apart=scene.clocks_apart,
+        rebuilt=scene.rebuilt,
     )
 
 

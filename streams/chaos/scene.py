@@ -30,6 +30,7 @@ class Scene:
         sender: Puts records of the attacker's on the log, however long it is away.
         outages: Spans in which the workers had no broker, milliseconds since 1970.
         clocks_apart: A worker's clock was set apart from the others'.
+        rebuilt: The table was wiped.
         notes: What happened, for a person.
         brokers_turn, endpoint_turn: Held by the fault that breaks these now: one at a time.
     """
@@ -45,6 +46,7 @@ class Scene:
     sender: Sender
     outages: list[tuple[int, int]] = field(default_factory=list)
     clocks_apart: bool = False
+    rebuilt: bool = False
     notes: list[str] = field(default_factory=list)
     brokers_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     endpoint_turn: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -17,7 +17,7 @@ from streams.chaos.ground import Ground, own_ground
 from streams.chaos.keeping import NoEvidence, keep, kept
 from streams.chaos.plans import Plan, plan
 from streams.chaos.rounds import Played, play
-from streams.chaos.tally import Tally
+from streams.chaos.table import Round, markdown, sum_of, table
 from streams.chaos.verifier import Figures, judge
 from streams.cli.exits import Exit, Stop
 from streams.cli.output import console, print_json, say
@@ -37,33 +37,41 @@ async def play_rounds(
     place: Path | None,
     as_json: bool,
 ) -> None:
-    """Play one round after another and say how they went.
+    """Play one round after another, and say how they went and what they came to.
 
     Raises:
         Stop: the promise was broken, or a round could not be played.
         BrokerFailed: there are no brokers to play on.
     """
     run = place or HOME / "chaos" / secrets.token_hex(4)
-    tally = Tally()
+    rounds: list[Round] = []
+    broken: list[int] = []
     async with own_ground(HOME, run, brokers=brokers, workers=workers) as ground:
         try:
             chosen = known(faults, ground.offers)
         except UnknownFault as error:
             raise Stop(str(error), Exit.USAGE) from None
         for seed in seeds:
-            await _round(ground, plan(seed, chosen), tally, as_json=as_json)
-    if as_json:
-        print_json({"type": "Rounds", **tally.report()})
-    else:
-        console().print(tally.table())
+            played = await _round(ground, plan(seed, chosen), as_json=as_json)
+            if played is not None:
+                names = [strike.fault for strike in played.plan.strikes]
+                figures, recovery_s = played.verdict.figures, played.recovery_s
+                rounds.append(Round(faults=names, figures=figures, recovery_s=recovery_s))
+            if played is None or played.verdict.findings:
+                broken.append(seed)
     shutil.rmtree(run / "brokers", ignore_errors=True)
-    if tally.good:
-        shutil.rmtree(run, ignore_errors=True)
-        return
-    raise Stop(f"{tally.verdict()}: all of it is in {run}", Exit.POOR)
+    (run / "table.md").write_text(markdown(rounds), encoding="utf-8")
+    if as_json:
+        figures = sum_of(each.figures for each in rounds)
+        print_json({"type": "Rounds", "rounds": len(rounds), "broken": broken, **_figures(figures)})
+    else:
+        console().print(table(rounds))
+    if broken:
+        raise Stop(f"not as they should be: rounds {', '.join(map(str, broken))}; see {run}", Exit.POOR)
 
 
-async def _round(ground: Ground, planned: Plan, tally: Tally, *, as_json: bool) -> None:
+async def _round(ground: Ground, planned: Plan, *, as_json: bool) -> Played | None:
+    """Play a round and say how it went; None where it could not be played."""
     place = ground.place / f"round-{planned.seed}"
     place.mkdir(parents=True, exist_ok=True)
     (place / "plan.json").write_bytes(orjson.dumps(planned, option=orjson.OPT_INDENT_2))
@@ -71,19 +79,21 @@ async def _round(ground: Ground, planned: Plan, tally: Tally, *, as_json: bool) 
         played = await play(ground, planned)
     except (LogUnavailable, BrokerFailed, TimeoutError, ExceptionGroup) as error:
         # One round that could not be played is no reason not to play the next.
-        tally.unplayed(planned)
         typer.secho(f"round {planned.seed} could not be played: {_reasons(error)}", fg="red", err=True)
-        return
-    tally.add(played)
-    if played.verdict.findings:
-        keep(played.evidence, place)
-    (place / "played.json").write_bytes(orjson.dumps(_told(played), option=orjson.OPT_INDENT_2))
+        return None
+    told = _told(played)
+    with (ground.place / "rounds.jsonl").open("ab") as lines:
+        lines.write(orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE))
     if as_json:
-        print_json({"type": "Round", **_told(played)})
+        print_json({"type": "Round", **told})
     else:
         _say(played)
-    if not played.verdict.findings:
+    if played.verdict.findings:
+        keep(played.evidence, place)
+        (place / "played.json").write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    else:
         shutil.rmtree(place, ignore_errors=True)
+    return played
 
 
 def _reasons(error: BaseException) -> str:

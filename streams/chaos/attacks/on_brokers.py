@@ -8,6 +8,8 @@ from streams.broker.cluster import Cluster
 from streams.chaos.attacks.registry import fault
 from streams.chaos.proxy import Api, Moment, Trap
 from streams.chaos.scene import Scene
+from streams.chaos.stranger import take_over
+from streams.log import LogUnavailable
 
 UNTRAPPED_S: Final = 10.0
 """Seconds to wait for a request that a trap is set for; without work there is none."""
@@ -49,6 +51,17 @@ async def broker_lost(scene: Scene, chance: Random) -> None:
         await asyncio.sleep(seconds)
         await cluster.start(number)
         await cluster.whole()
+
+
+@fault()
+async def stranger(scene: Scene, chance: Random) -> None:
+    """Somebody else takes over the transactional identity of a partition's owner, and goes again."""
+    partition = chance.randrange(scene.settings.lanes)
+    hold_s, abort = chance.uniform(0.0, 2.0), chance.choice((True, False))
+    try:
+        await take_over(scene.settings, partition, hold_s=hold_s, abort=abort)
+    except LogUnavailable as error:
+        scene.notes.append(f"the stranger found no broker: {error}")
 
 
 @fault("proxy")

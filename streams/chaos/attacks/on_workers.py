@@ -149,8 +149,9 @@ async def disk_full(scene: Scene, chance: Random) -> None:
 async def table_wiped(scene: Scene, chance: Random) -> None:
     """The table is deleted with all its rows while no worker runs, and is made again from the log."""
     pause = chance.uniform(0.0, 1.0)
-    await asyncio.gather(*(worker.kill() for worker in scene.workers.living))
     async with scene.brokers_turn:
+        scene.rebuilt = True
+        await asyncio.gather(*(worker.kill() for worker in scene.workers.living))
         await wipe_table(scene.settings, replication=scene.replication)
     await asyncio.sleep(pause)
     await scene.workers.heal(scene.count)
