@@ -1,6 +1,6 @@
 """What folding an event asks for, as records that land together."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 import structlog
@@ -8,6 +8,8 @@ import structlog
 from streams import dead_letters
 from streams.core.commands import Answer, Bury, Effect
 from streams.core.events import Event, GoalRejected, JobBroken, JobSubmitted
+from streams.core.states import Job, Open
+from streams.core.values import JobId
 from streams.log import Entry, Record, Transactions
 from streams.topics import ANSWERS, DEAD_LETTERS, JOBS, MAX_RECORD_BYTES
 from streams.wire.answers import write_answer
@@ -58,10 +60,13 @@ async def land(transactions: Transactions, sendings: Iterable[Sending]) -> None:
             await transactions.send_all(topic, partition, entries)
 
 
-def last_word(record: Record) -> Event | None:
+def last_word(record: Record, job_of: Callable[[JobId], Job]) -> Event | None:
     """What ends the job of an event that cannot be taken: for a goal that opened none, its rejection.
 
     None where the record is no event: then no job is known.
+
+    Args:
+        job_of: Jobs as they are before the event.
     """
     try:
         event = read_event(record)
@@ -69,4 +74,6 @@ def last_word(record: Record) -> Event | None:
         return None
     if isinstance(event, JobSubmitted | GoalRejected):
         return GoalRejected(job=event.job, reason=REFUSED, source=event.source)
-    return JobBroken(job=event.job, reason=REFUSED)
+    job = job_of(event.job)
+    revision = job.revision.number if isinstance(job, Open) else 1
+    return JobBroken(job=event.job, reason=REFUSED, revision=revision)

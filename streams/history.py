@@ -4,15 +4,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from streams.core.commands import Answer, TaskOutcome
-from streams.core.events import Event, Planned, SubTaskFailed, SubTaskSucceeded
+from streams.core.events import Event, JobReopened, Planned, SubTaskFailed, SubTaskSucceeded
 from streams.core.job import absorb
 from streams.core.results import ended
-from streams.core.states import Failed, Finished, Job, New, Node, Open, Ready, Running, Succeeded
+from streams.core.states import Failed, Finished, Job, New, Node, Open, Ready, Released, Running, Succeeded
 from streams.core.values import NO_USAGE, PLAN, TaskId, Usage
 
 
 class History:
     """A job's events, folded by the core's own rules, so that what the fold absorbs does not count here.
+
+    Of a job that was opened again, times and ends are those of the newest try of each sub-task.
 
     Attributes:
         job: The job as the last event left it.
@@ -65,6 +67,8 @@ class History:
             self.started.setdefault(event.task, event.at - event.ran_ms)  # it may have ended at once
         self.first_at = event.at if isinstance(before, New) else self.first_at
         self.last_at = event.at
+        if isinstance(before, Finished):
+            self._go_on(event)
         for effect in effects:
             self._answer = effect if isinstance(effect, Answer) else self._answer
         if isinstance(self.job, Open):
@@ -73,18 +77,27 @@ class History:
             self.ended.setdefault(task, event.at)  # the end of this sub-task ended the job
         self._note_usage(event)
 
+    def _go_on(self, event: Event) -> None:
+        self._answer = None
+        stay: set[TaskId] = set()
+        if isinstance(event, JobReopened):
+            stay = {each.task for each in event.kept} | ({PLAN} if event.plan else set())
+        for times in (self.ready, self.started, self.ended):
+            for task in times.keys() - stay:
+                del times[task]
+
     def _note_times(self, before: Job, after: Open, event: Event) -> None:
         known = before.states if isinstance(before, Open) else {}
         for task, state in after.states.items():
             if state is known.get(task):
                 continue
             match state:
-                case Ready():
+                case Ready() | Released():  # a redriven command is out at once
                     self.ready.setdefault(task, event.at)
                 case Running():
                     self.started.setdefault(task, event.at)
                 case Succeeded() | Failed():
-                    self.ended[task] = event.at
+                    self.ended.setdefault(task, event.at)
                 case _:
                     pass
         if after.nodes and not self.nodes:

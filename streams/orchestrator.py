@@ -223,20 +223,21 @@ class Partition:
     async def _bury(self, record: Record) -> None:
         """What this event asks for cannot be committed: bury it, and let its job end with the reason."""
         # First, and awaited: after the commit below nobody would know of the job any more.
-        if event := last_word(record):
-            delivery = await self._tell(event)
-            if delivery is not None:
-                await delivery
+        if event := last_word(record, self._table.__getitem__):
+            delivery = await self._send(event)
+            await delivery
         self._table.passed(record)
         await self._commit([record_of(Bury(reason=REFUSED), record)])
 
-    async def _tell(self, event: Event) -> "asyncio.Future[int] | None":
+    async def _tell(self, event: Event) -> None:
         """Put an event of our own on this partition's log; one that gets lost comes again."""
         try:
-            delivery = await self._producer.send(
-                JOB_EVENTS, write_event(event), key=event.job.encode(), partition=self._claim.partition
-            )
+            delivery = await self._send(event)
         except LogUnavailable:
-            return None
+            return
         delivery.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return delivery
+
+    async def _send(self, event: Event) -> "asyncio.Future[int]":
+        return await self._producer.send(
+            JOB_EVENTS, write_event(event), key=event.job.encode(), partition=self._claim.partition
+        )

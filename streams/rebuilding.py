@@ -148,7 +148,7 @@ class Rebuilding:
         if given.buried.get(record.offset) == REFUSED:
             return ()  # nor was it folded then
         if record.offset in self._condemned:
-            if word := last_word(record):
+            if word := last_word(record, self._table.__getitem__):
                 delivery = await self._log.producer.send(
                     JOB_EVENTS, write_event(word), key=word.job.encode(), partition=self._partition
                 )

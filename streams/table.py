@@ -201,8 +201,8 @@ def difference(job: JobId, before: Job, after: Job) -> Iterator[tuple[str, Row |
                 for task in old.states:
                     yield f"{job}/{task}", None
         case Open():
-            if old is None:
-                yield f"{job}/{GOAL_ROW}", GoalRow(submitted=after.submitted)
+            if old is None or old.revision is not after.revision:
+                yield f"{job}/{GOAL_ROW}", GoalRow(submitted=after.submitted, revision=after.revision)
             if old is None or old.usage is not after.usage:
                 yield job, JobRow(usage=after.usage)
             states = {} if old is None else old.states
@@ -270,4 +270,5 @@ def rebuild(goal: GoalRow, usage: Usage, rows: dict[TaskId, SubTaskRow]) -> Open
         failed=count(Failed),
         skipped=count(Skipped),
         usage=usage,
+        revision=goal.revision,
     )

@@ -68,7 +68,8 @@ class Timers:
             return
         old = before.states if isinstance(before, Open) else {}
         job = after.submitted.job
-        if not isinstance(before, Open) and (end := deadline(after)) is not None:
+        begins = not isinstance(before, Open) or before.revision is not after.revision
+        if begins and (end := deadline(after)) is not None:
             self._push(end, job, None, None)
         for task, state in after.states.items():
             due = None if old.get(task) is state else due_at(after, state, grace_ms=self._grace_ms)
@@ -89,6 +90,8 @@ class Timers:
             if is_moot(entry, job_of):
                 continue
             due, _, name, task, state, outages = entry
+            if task is None and not is_over(job_of(name), now):
+                continue  # of an earlier revision; this one's own deadline is set
             if isinstance(state, Released | Running) and due + self._outages - outages > now:
                 self._push(due + self._outages - outages, name, task, state)
                 continue
@@ -108,6 +111,11 @@ class Timers:
         self._heap = [entry for entry in self._heap if not is_moot(entry, job_of)]
         heapify(self._heap)
         self._sweep_at = max(KEPT, 2 * len(self._heap))
+
+
+def is_over(job: Job, now: int) -> bool:
+    """Whether the job's time is over."""
+    return isinstance(job, Open) and (end := deadline(job)) is not None and end <= now
 
 
 def is_moot(entry: Entry, job_of: Callable[[JobId], Job]) -> bool:

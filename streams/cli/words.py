@@ -10,6 +10,7 @@ from streams.core.events import (
     Event,
     GoalRejected,
     JobBroken,
+    JobReopened,
     JobSubmitted,
     Planned,
     RetryDue,
@@ -63,6 +64,9 @@ def said(event: Event) -> str:
             return "the job's time is over"
         case JobBroken(reason=reason):
             return cut(reason)
+        case JobReopened(revision=number, kept=kept, redriven=redriven, by=by):
+            again = f", {', '.join(redriven)} redriven" if redriven else ""
+            return f"revision {number}, {len(kept)} of {len(event.plan)} results kept{again} (by {by})"
 
 
 def attempt(

@@ -10,9 +10,13 @@ Timer: TypeAlias = AttemptOverdue | RetryDue | DeadlinePassed
 
 
 def deadline(job: Open) -> int | None:
-    """When the job's time is over, milliseconds of broker time; None without a deadline."""
+    """When the job's time is over, milliseconds of broker time; None without a deadline.
+
+    A job that was opened again has its time once more.
+    """
     seconds = job.submitted.goal.deadline_s
-    return None if seconds is None else job.submitted.at + int(seconds * 1000)
+    began = job.revision.opened_at or job.submitted.at
+    return None if seconds is None else began + int(seconds * 1000)
 
 
 def due_at(job: Open, state: SubTaskState, *, grace_ms: int) -> int | None:

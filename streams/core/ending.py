@@ -53,10 +53,17 @@ def finish(
         usage=job.usage,
         submitted_at=submitted.at,
         answered_at=event.at,
+        revision=job.revision.number,
         source=submitted.source,
         headers=submitted.headers,
     )
-    marker = Finished(digest=submitted.goal.digest, outcome=outcome, offset=event.offset, at=event.at)
+    marker = Finished(
+        digest=submitted.goal.digest,
+        outcome=outcome,
+        offset=event.offset,
+        at=event.at,
+        revision=job.revision.number,
+    )
     return marker, (made,)
 
 

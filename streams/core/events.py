@@ -12,6 +12,9 @@ from streams.core.goal import Goal, Header, Source
 from streams.core.plan import Plan
 from streams.core.values import NO_USAGE, JobId, TaskId, Usage, Value
 
+UNREADABLE = "unreadable"
+"""The kind of failure of an attempt whose command its lane could not read; nothing of it was run."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSubmitted:
@@ -167,10 +170,65 @@ class DeadlinePassed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBroken:
-    """An event of this job could not be handled and is a dead letter; the job ends with the reason."""
+    """An event of this job could not be handled and is a dead letter; the job ends with the reason.
+
+    Attributes:
+        revision: Of the answer that the job was on its way to; a later one is not broken by it.
+    """
 
     job: JobId
     reason: str
+    revision: int = 1
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A result that a job has already when it is opened again; as of :class:`states.Succeeded`."""
+
+    task: TaskId
+    attempt: int
+    result: Value
+    size: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """The number of a sub-task's last attempt before its job was opened again."""
+
+    task: TaskId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReopened:
+    """Somebody redrove a dead letter of a job that ended without success: it goes on from what it has.
+
+    Of a finished job only a marker stays, so the event brings all that the job needs, read from its log.
+
+    Attributes:
+        revision: Of the answer that follows. The event counts only where the last one is its predecessor.
+        submitted: The event that opened the job, with its time and place; a plan stands in *plan*.
+        plan: The plan, empty where there never was one.
+        kept: Results that the job has; every other sub-task runs again.
+        tried: How often those were tried; their attempts count on from there.
+        redriven: Sub-tasks whose last command no lane could read, and which is on its lane again: what
+            that attempt brings counts.
+        spent: What the job has spent so far; its budget goes on, too.
+        by: Who asked for it.
+    """
+
+    job: JobId
+    revision: int
+    submitted: JobSubmitted
+    plan: Plan = ()
+    kept: tuple[Kept, ...] = ()
+    tried: tuple[Tried, ...] = ()
+    redriven: tuple[TaskId, ...] = ()
+    spent: Usage = NO_USAGE
+    by: str = ""
     at: int = 0
     offset: int = -1
 
@@ -178,5 +236,5 @@ class JobBroken:
 SubTaskEvent: TypeAlias = (
     SubTaskStarted | Planned | SubTaskSucceeded | SubTaskFailed | AttemptOverdue | RetryDue
 )
-Event: TypeAlias = JobSubmitted | GoalRejected | SubTaskEvent | DeadlinePassed | JobBroken
+Event: TypeAlias = JobSubmitted | GoalRejected | SubTaskEvent | DeadlinePassed | JobBroken | JobReopened
 EVENT_TYPES: tuple[type[Event], ...] = get_args(Event)

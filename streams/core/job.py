@@ -3,16 +3,18 @@
 from dataclasses import replace
 from typing import assert_never
 
-from streams.core.admission import dependants, problems
+from streams.core.admission import problems
 from streams.core.commands import Answer, Bury, Effect
 from streams.core.due import deadline
 from streams.core.ending import finish, over_budget
 from streams.core.events import (
+    UNREADABLE,
     AttemptOverdue,
     DeadlinePassed,
     Event,
     GoalRejected,
     JobBroken,
+    JobReopened,
     JobSubmitted,
     Planned,
     RetryDue,
@@ -22,18 +24,20 @@ from streams.core.events import (
     SubTaskSucceeded,
 )
 from streams.core.goal import Source
-from streams.core.moves import fail_for_good, put, spend, succeed
+from streams.core.moves import fail_for_good, first, put, spend, succeed
+from streams.core.opening import nodes_of, reopened
 from streams.core.plan import Plan
 from streams.core.states import (
+    FIRST,
     Backoff,
     Failed,
     Finished,
     Job,
     New,
-    Node,
     Open,
     Ready,
     Released,
+    Revision,
     Running,
     SubTaskState,
     Succeeded,
@@ -59,6 +63,8 @@ def fold(job: Job, event: Event) -> Folded:
             return pass_deadline(job, event)
         case JobBroken():
             return break_job(job, event)
+        case JobReopened():
+            return reopen(job, event)
         case _:
             if isinstance(job, Open) and (state := job.states.get(event.task)) is not None:
                 return advance(job, state, event)
@@ -75,36 +81,68 @@ def absorb(job: Job, event: Event) -> Folded:
         return fold(job, event)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not stop the partition
         reason = f"{type(event).__name__} could not be folded: {type(error).__name__}: {error}"
-        after, effects = fold(job, JobBroken(job=event.job, reason=reason, at=event.at, offset=event.offset))
+        now = job.revision.number if isinstance(job, Open) else 1
+        broken = JobBroken(job=event.job, reason=reason, revision=now, at=event.at, offset=event.offset)
+        after, effects = fold(job, broken)
         return after, (*effects, Bury(reason=reason))
 
 
 def submit(job: Job, event: JobSubmitted) -> Folded:
     """Open the job; the same goal again changes nothing, and another one under its id is buried.
 
-    A goal that brings its plan is not planned: its sub-tasks open at once.
+    A goal that brings its plan is not planned: its sub-tasks open at once. One that was rejected and
+    comes back good is the same job, and its answer the next revision.
     """
     match job:
         case New():
-            if event.plan:
-                # From here on the nodes are the plan: the row that keeps the goal need not repeat it.
-                submitted = replace(event, plan=())
-                return take_plan(Open(submitted=submitted, nodes={}, states={}), event, event.plan)
-            states: dict[TaskId, SubTaskState] = {PLAN: Ready()}
-            return Open(submitted=event, nodes={}, states=states, ready=(PLAN,)), ()
+            return open_job(event, FIRST)
+        case Finished(outcome="rejected", revision=last):
+            return open_job(event, Revision(number=last + 1))
         case Open():
-            known, first = job.submitted.goal.digest, f"which stands at {place(job.submitted.source)}"
+            known, told = job.submitted.goal.digest, f"which stands at {place(job.submitted.source)}"
         case Finished():
-            known, first = job.digest, f"which ended at offset {job.offset} of this job's events"
+            known, told = job.digest, f"which ended at offset {job.offset} of this job's events"
         case _:
             assert_never(job)
     if known == event.goal.digest:
         return job, ()  # a redelivered goal is the same job
     reason = (
-        f"job {event.job} exists with another goal, {first}; the goal at {place(event.source)} "
+        f"job {event.job} exists with another goal, {told}; the goal at {place(event.source)} "
         "needs an id of its own"
     )
     return job, (Bury(reason=reason, source=event.source),)
+
+
+def open_job(event: JobSubmitted, revision: Revision) -> Folded:
+    """The job of a goal, on its way to this revision of its answer."""
+    if event.plan:
+        # From here on the nodes are the plan: the row that keeps the goal need not repeat it.
+        submitted = replace(event, plan=())
+        job = Open(submitted=submitted, nodes={}, states={}, revision=revision)
+        return take_plan(job, event, event.plan)
+    states: dict[TaskId, SubTaskState] = {PLAN: Ready()}
+    return Open(submitted=event, nodes={}, states=states, ready=(PLAN,), revision=revision), ()
+
+
+def reopen(job: Job, event: JobReopened) -> Folded:
+    """Let a finished job go on, once a revision: of two that ask at the same time the first counts.
+
+    Where the job is not known the log no longer has its beginning, and the event brings what is needed.
+    """
+    if event.submitted.job != event.job:
+        return job, (Bury(reason=f"it brings the goal of {event.submitted.job}, not of {event.job}"),)
+    match job:
+        case Open():
+            return job, ()
+        case Finished(digest=digest, revision=last):
+            if (event.revision, event.submitted.goal.digest) != (last + 1, digest):
+                return job, ()
+        case New():
+            pass
+        case _:
+            assert_never(job)
+    opened = reopened(event)
+    return settle(opened, event) if opened.nodes and ANSWER not in opened.states else (opened, ())
 
 
 def place(source: Source) -> str:
@@ -144,7 +182,7 @@ def pass_deadline(job: Job, event: DeadlinePassed) -> Folded:
 
 def break_job(job: Job, event: JobBroken) -> Folded:
     """End a job under way, since one of its events could not be handled."""
-    if not isinstance(job, Open):
+    if not isinstance(job, Open) or event.revision != job.revision.number:
         return job, ()
     return finish(job, event, rule="broken", reason=event.reason, failed=True)
 
@@ -164,6 +202,10 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
             if run == before:
                 return job, ()
             return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at)}), ()
+        case SubTaskFailed(kind=kind, attempt=attempt), _ if (
+            kind == UNREADABLE and attempt == job.revision.before(event.task)
+        ):
+            return job, ()  # told of it again; it is redriven since, so it can be read now
         case (
             (Planned() | SubTaskSucceeded() | SubTaskFailed()),
             Ready(attempt=now) | Released(attempt=now) | Running(attempt=now),
@@ -204,23 +246,19 @@ def take_plan(job: Open, event: Planned | JobSubmitted, plan: Plan) -> Folded:
     """Open the plan's sub-tasks; a plan that breaks the rules fails the job with the reasons."""
     if wrong := problems(plan, max_subtasks=job.submitted.goal.limits.max_subtasks):
         return finish(job, event, rule="planning", reason="; ".join(wrong), failed=True)
-    waiting_on_me = dependants(plan)
-    nodes = {
-        task.id: Node(task=task, ordinal=place, dependants=waiting_on_me.get(task.id, ()))
-        for place, task in enumerate(plan, 1)
-    }
     states: dict[TaskId, SubTaskState] = {
         task.id: Waiting(missing=len(set(task.dep))) if task.dep else Ready() for task in plan
     }
     ready = tuple(task.id for task in plan if not task.dep)
-    return settle(replace(job, nodes=nodes, states=states, ready=ready, outstanding=0), event)
+    return settle(replace(job, nodes=nodes_of(plan), states=states, ready=ready, outstanding=0), event)
 
 
 def fail(
     job: Open, event: SubTaskEvent, kind: str, reason: str, retry_in: float, *, final: bool = False
 ) -> Folded:
     """An attempt failed: the next one, after its wait, or the end of the sub-task."""
-    if not final and event.attempt < job.submitted.goal.limits.max_attempts and not over_budget(job):
+    tried = event.attempt - job.revision.before(event.task)
+    if not final and tried < job.submitted.goal.limits.max_attempts and not over_budget(job):
         after = event.attempt + 1
         if retry_in > 0:
             return put(job, {event.task: Backoff(attempt=after, until=event.at + int(retry_in * 1000))}), ()
@@ -258,4 +296,4 @@ def settle(job: Open, event: Event) -> Folded:
         return finish(job, event, rule="all_done")
     if spent := over_budget(job):
         return finish(job, event, rule="budget", reason=spent)
-    return put(job, {ANSWER: Ready()}), ()
+    return put(job, {ANSWER: first(job, ANSWER)}), ()

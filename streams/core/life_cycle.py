@@ -2,7 +2,7 @@
 
 Every state that some small jobs can reach is found by folding sample events into the states found
 so far, beginning with none. The print is a Mermaid state diagram. Planning, Working and Joining are
-phases of the state Open.
+phases of the state Open. A job that was opened again is not followed further: its life is the same.
 """
 
 import sys
@@ -15,7 +15,9 @@ from streams.core.events import (
     Event,
     GoalRejected,
     JobBroken,
+    JobReopened,
     JobSubmitted,
+    Kept,
     Planned,
     RetryDue,
     SubTaskFailed,
@@ -116,7 +118,8 @@ def _changes(sample: Sample) -> Iterator[tuple[str, TaskId, Job, Job]]:
             yield label, task, job, after
             if (key := repr(after)) not in found:
                 found.add(key)
-                waiting.append(after)
+                if not (isinstance(after, Open) and after.revision.number > 1):
+                    waiting.append(after)
 
 
 def _next(job: Job, sample: Sample) -> Iterator[tuple[str, TaskId, Job]]:
@@ -139,6 +142,15 @@ def _events(job: Job, sample: Sample) -> Iterator[tuple[str, TaskId, Event]]:
         yield from _attempts(task, getattr(state, "attempt", 1), sample)
     yield "DeadlinePassed", "", DeadlinePassed(job=_JOB, at=_DUE)
     yield "JobBroken", "", JobBroken(job=_JOB, reason="sample")
+    result = Inline(value="sample")
+    kept = tuple(Kept(task=each.id, attempt=1, result=result, size=8, offset=0) for each in sample.plan)
+    for what, plan, results in (
+        ("without a plan", (), ()),
+        ("with a plan", sample.plan, kept[:1]),
+        ("with all results", sample.plan, kept),
+    ):
+        again = JobReopened(job=_JOB, revision=2, submitted=bare, plan=plan, kept=results)
+        yield f"JobReopened {what}", "", again
 
 
 def _attempts(task: TaskId, attempt: int, sample: Sample) -> Iterator[tuple[str, TaskId, Event]]:

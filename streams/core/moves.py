@@ -32,6 +32,7 @@ def spend(job: Open, usage: Usage) -> Open:
         failed=job.failed,
         skipped=job.skipped,
         usage=job.usage + usage,
+        revision=job.revision,
     )
 
 
@@ -68,7 +69,13 @@ def put(job: Open, changes: Mapping[TaskId, SubTaskState]) -> Open:
         failed=failed,
         skipped=skipped,
         usage=job.usage,
+        revision=job.revision,
     )
+
+
+def first(job: Open, task: TaskId) -> Ready:
+    """The sub-task before its first attempt of this revision."""
+    return Ready(attempt=job.revision.before(task) + 1)
 
 
 def succeed(job: Open, task: TaskId, state: Succeeded) -> Open:
@@ -79,7 +86,7 @@ def succeed(job: Open, task: TaskId, state: Succeeded) -> Open:
         waiting = job.states[name]
         if isinstance(waiting, Waiting):
             missing = waiting.missing - 1
-            changes[name] = Waiting(missing=missing) if missing else Ready()
+            changes[name] = Waiting(missing=missing) if missing else first(job, name)
     return put(job, changes)
 
 

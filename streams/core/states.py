@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from streams.core.commands import Outcome
-from streams.core.events import JobSubmitted
+from streams.core.events import JobSubmitted, Tried
 from streams.core.plan import SubTask
 from streams.core.values import NO_USAGE, TaskId, Usage, Value
 
@@ -93,6 +93,28 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """Which of its answers an open job is on its way to.
+
+    Attributes:
+        number: Counts from 1.
+        opened_at: Broker time at which it began, milliseconds since 1970; 0 where that is the goal's.
+        tried: Attempts that sub-tasks had before it.
+    """
+
+    number: int = 1
+    opened_at: int = 0
+    tried: tuple[Tried, ...] = ()
+
+    def before(self, task: TaskId) -> int:
+        """The number of the sub-task's last attempt before this revision; 0 without any."""
+        return next((tried.attempt for tried in self.tried if tried.task == task), 0)
+
+
+FIRST = Revision()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class New:
     """No goal with this id has been accepted."""
 
@@ -114,7 +136,7 @@ class Open:
         succeeded: Nodes that have their result.
         failed: Nodes that failed for good.
         skipped: Nodes that will never run.
-        usage: What the job has spent so far.
+        usage: What the job has spent so far, in all revisions.
     """
 
     submitted: JobSubmitted
@@ -126,6 +148,7 @@ class Open:
     failed: int = 0
     skipped: int = 0
     usage: Usage = NO_USAGE
+    revision: Revision = FIRST
 
     @property
     def ended(self) -> int:
@@ -141,6 +164,7 @@ class Finished:
         digest: Of the goal, so that a redelivered goal is told from another one.
         offset: The place on the log of the event that ended the job.
         at: Its broker time, milliseconds since 1970.
+        revision: Of its last answer.
     """
 
     digest: str

@@ -14,11 +14,13 @@ from pydantic_core import SchemaValidator, ValidationError
 from streams.core.events import JobSubmitted
 from streams.core.plan import SubTask
 from streams.core.states import (
+    FIRST,
     Backoff,
     Failed,
     Finished,
     Ready,
     Released,
+    Revision,
     Running,
     Skipped,
     SubTaskState,
@@ -51,9 +53,10 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalRow:
-    """The event that opened a job; ``at`` and ``offset`` as the log gave them."""
+    """The event that opened a job, ``at`` and ``offset`` as the log gave them, and its revision."""
 
     submitted: JobSubmitted
+    revision: Revision = FIRST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from streams.wire.commands import COMMANDS
 from streams.wire.envelope import FROM_THE_RECORD, VERSION
 from streams.wire.events import EVENTS
 from streams.wire.goal_fields import GoalFields
+from streams.wire.marks import MARKS
 from streams.wire.models import model_of
 from streams.wire.transcripts import TRANSCRIPTS
 
@@ -32,6 +33,7 @@ def schemas() -> dict[str, bytes]:
         ("subtasks", COMMANDS),
         ("transcripts", TRANSCRIPTS),
         ("answers", ANSWERS),
+        ("dead-letters", MARKS),
     ):
         one_of = [_kind(cls, kinds.bounds) for cls in kinds.types]
         printed[topic] = {"$schema": DIALECT, "title": topic, "oneOf": one_of}

@@ -2,7 +2,8 @@
 
 Half of the events are what would come next, the rest are redelivered ones, ones of other
 attempts, of sub-tasks that the job has not, of other kinds than their sub-task has, and timers
-before and after their time. Times never go back, as on a topic with LogAppendTime.
+before and after their time. Finished jobs are opened again, as an operator does it who redrives a
+dead letter. Times never go back, as on a topic with LogAppendTime.
 
 Everything is decided by bytes, of which 0 is the simplest choice: so Hypothesis makes a history
 with one draw, in a fraction of a millisecond, and still shrinks it.
@@ -16,11 +17,13 @@ from hypothesis import strategies as st
 
 from streams.core.commands import Effect
 from streams.core.events import (
+    UNREADABLE,
     AttemptOverdue,
     DeadlinePassed,
     Event,
     GoalRejected,
     JobBroken,
+    JobReopened,
     JobSubmitted,
     Planned,
     RetryDue,
@@ -31,8 +34,9 @@ from streams.core.events import (
 from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
 from streams.core.job import absorb
 from streams.core.plan import Plan, SubTask
-from streams.core.states import Backoff, Job, New, Open, Ready, Released, Running
-from streams.core.values import ANSWER, PLAN, Inline, Reference, TaskId, Usage, Value
+from streams.core.reopening import reopening, standing
+from streams.core.states import Backoff, Finished, Job, New, Open, Ready, Released, Running
+from streams.core.values import ANSWER, PLAN, Inline, JobId, Reference, TaskId, Usage, Value
 
 T = TypeVar("T")
 
@@ -150,8 +154,9 @@ def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
         return SubTaskSucceeded(**name, result=choices.of(VALUES), size=size, usage=a_usage(choices))
     if kind is SubTaskFailed:
         final, wait = choices.below(4) == 3, choices.of(WAITS)
+        word = choices.of(("rate_limited", UNREADABLE))
         return SubTaskFailed(
-            **name, kind="rate_limited", reason="429", final=final, retry_in=wait, usage=a_usage(choices)
+            **name, kind=word, reason="no", final=final, retry_in=wait, usage=a_usage(choices)
         )
     if kind is AttemptOverdue:
         return AttemptOverdue(**name, retry_in=choices.of(WAITS))
@@ -166,7 +171,7 @@ def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
         return JobSubmitted(job=JOB, goal=a_goal(choices), source=a_source(choices), plan=brought)
     if kind is GoalRejected:
         return GoalRejected(job=JOB, reason="the priority is 11", source=a_source(choices))
-    return JobBroken(job=JOB, reason="its row was too large")
+    return JobBroken(job=JOB, reason="its row was too large", revision=choices.of((1, 1, 2)))
 
 
 def broken(plan: Plan) -> Plan:
@@ -191,6 +196,8 @@ def a_history(choices: Choices, most: int) -> list[Event]:
         event: Event
         if number < len(opening):
             event = opening[number]
+        elif isinstance(job, Finished) and job.outcome != "succeeded" and choices.below(2):
+            event = a_reopening(choices, history) or DeadlinePassed(job=JOB)
         elif history and choices.below(6) == 5:
             event = choices.of(history)  # redelivered
         else:
@@ -205,6 +212,26 @@ def a_history(choices: Choices, most: int) -> list[Event]:
         history.append(event)
         job, _ = absorb(job, event)
     return history
+
+
+def a_reopening(choices: Choices, history: list[Event]) -> Event | None:
+    """A finished job is to go on, now and then with commands that no lane could read.
+
+    None where its log does not allow it, or where nothing would be gained.
+    """
+    finished = standing(history, None)
+    assert isinstance(finished, Finished)
+    unread = [(e.task, e.attempt) for e in history if isinstance(e, SubTaskFailed) and e.kind == UNREADABLE]
+    event = reopening(history, finished, redriven=unread if choices.below(4) < 3 else (), by="operator")
+    after = New() if event is None else absorb(finished, replace(event, at=finished.at))[0]
+    return None if isinstance(after, Finished) and after.outcome != "succeeded" else event
+
+
+def named(event: Event, job: JobId) -> Event:
+    """The same event, of another job."""
+    if isinstance(event, JobReopened):
+        return replace(event, job=job, submitted=replace(event.submitted, job=job))
+    return replace(event, job=job)
 
 
 def _alive(job: Job) -> list[tuple[TaskId, int]]:

@@ -7,22 +7,27 @@ from typing import Any
 
 from streams.core.commands import Answer, Bury, Command, Effect, MakeAnswer, MakePlan, RunSubTask, TaskResult
 from streams.core.events import (
+    UNREADABLE,
     AttemptOverdue,
     DeadlinePassed,
     Event,
+    JobReopened,
     JobSubmitted,
+    Kept,
     Planned,
     RetryDue,
     SubTaskFailed,
     SubTaskStarted,
     SubTaskSucceeded,
+    Tried,
 )
 from streams.core.goal import Goal, Source
 from streams.core.job import absorb
 from streams.core.pacing import Pacing
 from streams.core.plan import SubTask
 from streams.core.release import lane_of
-from streams.core.states import Job, New
+from streams.core.reopening import reopening
+from streams.core.states import Finished, Job, New
 from streams.core.values import ANSWER, PLAN, Inline, Json, Reference, TaskId, Usage, Value
 
 JOB = "acme/boats"
@@ -36,6 +41,7 @@ class Story:
     def __init__(self, title: str) -> None:
         self._lines = [f"# {title}", ""]
         self._job: Job = New()
+        self._seen: list[Event] = []
         self._pacing = Pacing(256)
         self._at, self._offset = START, 0
 
@@ -49,6 +55,7 @@ class Story:
         self._at += int(after_s * 1000)
         self._offset += 1
         event = replace(event, at=self._at, offset=self._offset)
+        self._seen.append(event)
         before = self._job
         self._job, effects = absorb(before, event)
         self._pacing.touch(before, self._job)
@@ -133,10 +140,22 @@ class Story:
         """The orchestrator's timer for the whole job."""
         self.see(DeadlinePassed(job=JOB), after_s=after_s)
 
-    def answered(self, text: str) -> None:
+    def answered(self, text: str, *, attempt: int = 1) -> None:
         """The synthesis succeeds."""
-        self.started(ANSWER)
-        self.succeeded(ANSWER, text)
+        self.started(ANSWER, attempt=attempt)
+        self.succeeded(ANSWER, text, attempt=attempt)
+
+    def unreadable(self, task: TaskId, attempt: int) -> None:
+        """No lane can read the command of an attempt: it is a dead letter."""
+        self.failed(task, UNREADABLE, "v: version 2 is newer than 1", attempt=attempt)
+
+    def reopened(self, *redriven: tuple[TaskId, int]) -> JobReopened:
+        """An operator redrives dead letters of the job, a day later."""
+        assert isinstance(self._job, Finished)
+        event = reopening(self._seen, self._job, redriven=redriven, by="operator")
+        assert event is not None
+        self.see(event, after_s=86_400)
+        return event
 
 
 def of_event(event: Event) -> str:
@@ -166,7 +185,8 @@ def of_effect(effect: Effect) -> Iterable[str]:
         case Bury(reason=reason):
             yield f"=> dead letter: {reason}"
         case Answer():
-            yield f"=> Answer: {effect.outcome} by {effect.rule}" + (
+            again = f" (revision {effect.revision})" if effect.revision > 1 else ""
+            yield f"=> Answer{again}: {effect.outcome} by {effect.rule}" + (
                 f", {effect.reason}" * bool(effect.reason)
             )
             if effect.answer is not None:
@@ -218,6 +238,10 @@ def inside(value: Any) -> str:
         return told_value(value)
     if isinstance(value, Source):
         return f"{value.topic}[{value.partition}]@{value.offset}"
+    if isinstance(value, JobSubmitted):
+        return f"(the goal at {inside(value.source)})"
+    if isinstance(value, tuple) and value and isinstance(value[0], Kept | Tried):
+        return f"[{short([f'{each.task}/{each.attempt}' for each in value])}]"
     if isinstance(value, tuple) and value and isinstance(value[0], SubTask):
         shown = [task.id + (f"({short(task.dep)})" if task.dep else "") for task in value]
         return f"[{short(shown)}]"

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from streams.core.commands import Answer, Bury
 from streams.core.events import (
+    UNREADABLE,
     AttemptOverdue,
     Event,
     JobBroken,
+    JobReopened,
     JobSubmitted,
     Planned,
     SubTaskFailed,
@@ -112,23 +114,35 @@ def test_counters_say_what_the_states_say(history: list[Event]) -> None:
 
 
 @given(histories())
-def test_one_answer_when_a_job_finishes_and_none_after(history: list[Event]) -> None:
+def test_one_answer_a_revision_when_a_job_finishes_and_none_after(history: list[Event]) -> None:
     """The promise of the whole system, in the small."""
-    answers: Counter[str] = Counter()
+    answers: Counter[int] = Counter()
     for step in walk(history):
         made = [effect for effect in step.effects if isinstance(effect, Answer)]
-        answers[step.event.job] += len(made)
-        finishes = isinstance(step.after, Finished) and not isinstance(step.before, Finished)
-        assert len(made) == finishes
-        if isinstance(step.before, Finished):
-            assert step.after is step.before
+        answers.update(answer.revision for answer in made)
+        assert len(made) == (isinstance(step.after, Finished) and step.after is not step.before)
+        if isinstance(step.before, Finished) and step.after is not step.before:
+            assert isinstance(step.event, JobReopened | JobSubmitted)
+            assert isinstance(step.event, JobReopened) or step.before.outcome == "rejected"
+            assert revision(step.after) == step.before.revision + 1
+        elif not isinstance(step.before, New):
+            assert revision(step.after) == revision(step.before)
         for answer in made:
+            assert isinstance(step.after, Finished)
+            assert answer.revision == step.after.revision
             assert isinstance(step.after, Finished)
             assert (answer.outcome, answer.answered_at) == (step.after.outcome, step.event.at)
             assert (answer.answer is not None) == (answer.outcome in {"succeeded", "partial"})
             assert (answer.reason == "") == (answer.outcome == "succeeded")
             assert (answer.outcome == "succeeded") <= all(t.outcome == "succeeded" for t in answer.subtasks)
-    assert all(count <= 1 for count in answers.values())
+    assert all(count == 1 for count in answers.values())
+    assert sorted(answers) == list(range(1, len(answers) + 1))
+
+
+def revision(job: Job) -> int:
+    """Of the answer that a job has, or is on its way to."""
+    assert not isinstance(job, New)
+    return job.revision if isinstance(job, Finished) else job.revision.number
 
 
 @given(histories())
@@ -153,13 +167,62 @@ def test_dependencies_come_first(history: list[Event]) -> None:
 
 @given(histories())
 def test_attempts_only_rise_and_never_above_the_limit(history: list[Event]) -> None:
-    """Each costs money."""
+    """Each costs money. Every revision has as many again."""
     for step in walk(history):
         if isinstance(step.before, Open) and isinstance(step.after, Open):
-            most = step.after.submitted.goal.limits.max_attempts
-            for task, state in step.after.states.items():
+            job = step.after
+            for task, state in job.states.items():
+                if state is step.before.states.get(task):
+                    continue
                 attempt = getattr(state, "attempt", 0)
+                most = job.revision.before(task) + job.submitted.goal.limits.max_attempts
                 assert getattr(step.before.states.get(task), "attempt", 0) <= attempt <= most
+
+
+@given(histories())
+def test_no_attempt_runs_in_two_revisions(history: list[Event]) -> None:
+    """Its key would name two journals. One that no lane could read has not run, and may be redriven."""
+    began: dict[tuple[str, int], int] = {}
+    for step in walk(history):
+        if isinstance(step.before, New) or step.after is step.before:
+            continue
+        event, now = step.event, revision(step.before)
+        if isinstance(event, SubTaskStarted | SubTaskSucceeded | SubTaskFailed | AttemptOverdue) and (
+            getattr(event, "kind", "") != UNREADABLE
+        ):
+            assert began.setdefault((event.task, event.attempt), now) == now
+        if isinstance(event, JobReopened) and isinstance(step.after, Open):
+            for task, state in step.after.states.items():
+                if isinstance(state, Ready | Released):
+                    assert (task, state.attempt) not in began
+
+
+@given(histories())
+def test_a_job_opened_again_keeps_what_it_has_and_runs_the_rest(history: list[Event]) -> None:
+    """What succeeded stays as it was; of the rest nothing has failed, and the first of it may run."""
+    had: dict[str, Succeeded] = {}
+    for step in walk(history):
+        if isinstance(step.after, Open):
+            results = {t: s for t, s in step.after.states.items() if isinstance(s, Succeeded)}
+            if isinstance(step.event, JobReopened) and step.after is not step.before:
+                had.pop(ANSWER, None)  # a synthesis is made anew
+                assert {task: state.offset for task, state in had.items()}.items() <= {
+                    task: state.offset for task, state in results.items()
+                }.items()
+                assert not any(isinstance(s, Failed | Skipped | Backoff) for s in step.after.states.values())
+                assert step.after.ready or step.after.outstanding
+            had = results
+
+
+@given(histories())
+def test_two_who_open_a_job_again_open_it_once(history: list[Event]) -> None:
+    """The event names the revision it makes, so the second one changes nothing, however late it comes."""
+    counted = Counter(
+        step.event.revision
+        for step in walk(history)
+        if isinstance(step.event, JobReopened) and step.after is not step.before
+    )
+    assert all(count == 1 for count in counted.values())
 
 
 @given(histories())
@@ -169,6 +232,9 @@ def test_usage_is_the_sum_of_what_was_counted(history: list[Event]) -> None:
     for step in walk(history):
         if step.after is not step.before:
             counted += getattr(step.event, "usage", NO_USAGE)
+            if isinstance(step.event, JobReopened):  # with what attempts cost that ended after their job
+                assert step.event.spent.tokens >= counted.tokens
+                counted = step.event.spent
         answers = [effect for effect in step.effects if isinstance(effect, Answer)]
         for holder in (step.after, *answers):
             if isinstance(holder, Open | Answer):

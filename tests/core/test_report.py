@@ -13,6 +13,7 @@ from streams.core.events import (
     DeadlinePassed,
     Event,
     GoalRejected,
+    JobReopened,
     JobSubmitted,
     Planned,
     RetryDue,
@@ -25,13 +26,11 @@ from streams.core.plan import SubTask
 from streams.core.values import ANSWER, NO_USAGE, PLAN, Inline, Usage
 from streams.progress import JobProgress, Progress
 from streams.report import CriticalPath, Jobs, Latency, Report, Step, SubTasks, latency, report, to_dict
-from tests.core.histories import JOB, START, histories
+from tests.core.histories import JOB, START, histories, named
 
 SOURCE = Source(topic="goals", partition=0, offset=0)
 RUNS = st.lists(histories(25), max_size=4).map(
-    lambda made: {
-        f"{JOB}-{n}": [replace(e, job=f"{JOB}-{n}") for e in events] for n, events in enumerate(made)
-    }
+    lambda made: {f"{JOB}-{n}": [named(e, f"{JOB}-{n}") for e in events] for n, events in enumerate(made)}
 )
 
 
@@ -97,10 +96,11 @@ def test_the_order_of_jobs_does_not_matter(run: dict[str, list[Event]], chance: 
 
 @given(histories(40))
 def test_progress_adds_up_after_every_event(history: list[Event]) -> None:
-    """Each sub-task is waiting, running or finished, and what is finished stays so."""
+    """Each sub-task is waiting, running or finished, and what is finished stays so until the job goes on."""
     progress, finished = Progress(), 0
     for event in history:
         progress.feed(event)
+        finished = 0 if isinstance(event, JobReopened) else finished
         for job in progress.jobs():
             assert job.total == job.waiting + job.running + job.finished
             assert job.finished >= finished

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.core.events import JobBroken, JobSubmitted
+from streams.core.events import GoalRejected, JobBroken, JobSubmitted
 from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
 from streams.core.plan import SubTask
 from streams.core.values import ANSWER, PLAN, Inline, Usage
@@ -211,6 +211,63 @@ def brought_trouble(story: Story) -> None:
     story.submitted(goal(), task("a", "c"), task("a"))
 
 
+def redriven(story: Story) -> None:
+    """A command that no lane could read is redriven: its job, answered already, goes on from what it has."""
+    story.submitted(goal(deadline_s=3600.0, limits=Limits(max_attempts=2)))
+    story.planned(task("a"), task("b"), task("c", "a"), task("d", "b"))
+    story.started("a")
+    story.succeeded("a", 3, usage=COST)
+    story.unreadable("b", 1)
+    story.unreadable("b", 2)
+    story.started("c")
+    story.failed("c", "server_error", "500", usage=COST)
+    story.started("c", attempt=2)
+    story.failed("c", "server_error", "500", attempt=2, usage=COST)
+    story.answered("Three boats in one harbour.")
+    event = story.reopened(("b", 2))
+    story.see(event)
+    story.unreadable("b", 2)
+    story.deadline(after_s=1)
+    story.started("b", attempt=2)
+    story.succeeded("c", "late", attempt=2)
+    story.succeeded("b", 1, attempt=2, usage=COST)
+    story.started("c", attempt=3)
+    story.failed("c", "server_error", "500", attempt=3, retry_in=1.0, usage=COST)
+    story.succeeded("d", 1)
+    story.retry_due("c", 4, after_s=1)
+    story.succeeded("c", 3, attempt=4)
+    story.answered("Four boats, with the latecomers.", attempt=2)
+    story.see(event)
+
+
+def redriven_too_late(story: Story) -> None:
+    """What came after the deadline is paid for, and counts when the job goes on; so does each attempt."""
+    story.submitted(goal(deadline_s=60.0, limits=Limits(max_attempts=1)))
+    story.planned(task("a"), task("b"))
+    story.started("a", "b")
+    story.succeeded("a", 3, usage=COST)
+    story.deadline(after_s=60)
+    story.succeeded("b", 1, usage=COST)
+    story.reopened()
+    story.started(ANSWER)
+    story.failed(ANSWER, "content_filter", "stopped by the provider", usage=COST)
+    story.reopened()
+    story.answered("Four boats.", attempt=2)
+
+
+def rejected_and_fixed(story: Story) -> None:
+    """A goal could not be read, and comes back when it can: the same job, and its second answer."""
+    source = Source(topic="goals", partition=0, offset=41)
+    story.see(GoalRejected(job=JOB, reason="v: version 2 is newer than 1", source=source))
+    story.submitted(goal())
+    story.see(GoalRejected(job=JOB, reason="v: version 2 is newer than 1", source=source))
+    story.planned(task("a"))
+    story.started("a")
+    story.succeeded("a", 3)
+    story.submitted(goal())
+    story.see(GoalRejected(job=JOB, reason="v: version 2 is newer than 1", source=source))
+
+
 STORIES: tuple[Callable[[Story], None], ...] = (
     diamond,
     retry,
@@ -228,6 +285,9 @@ STORIES: tuple[Callable[[Story], None], ...] = (
     brought_plan,
     brought_call,
     brought_trouble,
+    redriven,
+    redriven_too_late,
+    rejected_and_fixed,
 )
 
 

@@ -16,7 +16,7 @@ from streams.memory_log.virtual_time import run
 from streams.table import Table, apply, build
 from streams.topics import JOBS
 from streams.wire.rows import POSITION_KEY, PositionRow, Row, write_row
-from tests.core.histories import Choices, a_history, choices
+from tests.core.histories import Choices, a_history, choices, named
 
 JOBS_OF_A_PARTITION = ("acme/a", "acme/a.b", "other/a")
 """Names of which one begins with another, or is another tenant's."""
@@ -24,7 +24,7 @@ JOBS_OF_A_PARTITION = ("acme/a", "acme/a.b", "other/a")
 
 def events(made: Choices) -> list[Event]:
     """Histories of some jobs, mixed, at growing offsets."""
-    histories = [[replace(event, job=job) for event in a_history(made, 25)] for job in JOBS_OF_A_PARTITION]
+    histories = [[named(event, job) for event in a_history(made, 25)] for job in JOBS_OF_A_PARTITION]
     mixed: list[Event] = []
     while rest := [history for history in histories if history]:
         mixed.append(replace(made.of(rest).pop(0), offset=len(mixed)))

@@ -8,6 +8,8 @@ from streams.core.events import (
     AttemptOverdue,
     DeadlinePassed,
     Event,
+    JobBroken,
+    JobReopened,
     JobSubmitted,
     Planned,
     RetryDue,
@@ -98,6 +100,21 @@ def test_a_deadline_counts_from_the_goals_arrival() -> None:
     partition.see(DeadlinePassed(job=JOB))
     assert partition.due(after_s=100) == []
     assert partition.timers.wait() is None
+
+
+def test_a_job_opened_again_has_its_time_once_more() -> None:
+    """Also when it ended and went on within one batch; the old deadline is nobody's any more."""
+    partition = Partition()
+    partition.open(deadline_s=20.0)
+    seen = partition.jobs[JOB]
+    assert isinstance(seen, Open)
+    partition.seconds += 15
+    at = partition.timers.now()
+    marker, _ = fold(seen, JobBroken(job=JOB, reason="test", at=at, offset=2))
+    again = JobReopened(job=JOB, revision=2, submitted=seen.submitted, plan=(SubTask(id="a", goal="x"),))
+    partition.to(JOB, fold(marker, replace(again, at=at, offset=3))[0])
+    assert partition.due(after_s=19.9) == []
+    assert partition.due(after_s=0.1) == [DeadlinePassed(job=JOB)]
 
 
 def test_what_moved_on_by_itself_needs_no_timer() -> None:

@@ -12,12 +12,15 @@ from streams.core.events import (
     DeadlinePassed,
     GoalRejected,
     JobBroken,
+    JobReopened,
     JobSubmitted,
+    Kept,
     Planned,
     RetryDue,
     SubTaskFailed,
     SubTaskStarted,
     SubTaskSucceeded,
+    Tried,
 )
 from streams.core.goal import Budget, Goal, Header, JoinRule, Limits, Source
 from streams.core.plan import SubTask
@@ -32,6 +35,7 @@ from streams.transcript import (
     ToolStarted,
     ValueChunk,
 )
+from streams.wire.marks import Dropped, Redriven
 
 JOB = "acme/audit-7"
 SOURCE = Source(topic="goals", partition=3, offset=41)
@@ -100,6 +104,29 @@ SAMPLES: dict[str, list[Any]] = {
         RetryDue(**ATTEMPT),
         DeadlinePassed(job=JOB),
         JobBroken(job=JOB, reason="the event at 3@977 could not be folded"),
+        JobBroken(job=JOB, reason="the event at 3@977 could not be folded", revision=2),
+        JobReopened(
+            job=JOB,
+            revision=2,
+            submitted=JobSubmitted(
+                job=JOB,
+                goal=Goal(text=Inline(value="Sum up"), digest="cd" * 32),
+                source=SOURCE,
+                headers=HEADERS,
+                at=1_790_000_000_000,
+                offset=976,
+            ),
+            plan=(
+                SubTask(id="list", goal="", tool="list_files", args={"path": "."}, input="all"),
+                SubTask(id="read-3", goal="Read it", dep=("list",)),
+                SubTask(id="sum", goal="Sum up", kind="summarize", dep=("read-3",)),
+            ),
+            kept=(Kept(task="list", attempt=1, result=CHECK, size=600_000, offset=981),),
+            tried=(Tried(task="read-3", attempt=3), Tried(task="answer", attempt=1)),
+            redriven=("read-3",),
+            spent=USAGE,
+            by="ada@example",
+        ),
     ],
     "subtasks": [
         MakePlan(
@@ -209,5 +236,9 @@ SAMPLES: dict[str, list[Any]] = {
             revision=2,
             source=SOURCE,
         ),
+    ],
+    "dead-letters": [
+        Redriven(letter=17, by="ada@example", topic="subtasks", partition=3, to=41, job=JOB, revision=2),
+        Dropped(letter=17, by="ada@example", reason="a test of ours"),
     ],
 }

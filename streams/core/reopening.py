@@ -1,0 +1,145 @@
+"""What it takes to let a finished job go on: read from its events, since only a marker of it is kept."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from streams.core.admission import problems
+from streams.core.events import (
+    UNREADABLE,
+    Event,
+    JobReopened,
+    Kept,
+    Planned,
+    RetryDue,
+    SubTaskFailed,
+    SubTaskSucceeded,
+    Tried,
+)
+from streams.core.job import absorb
+from streams.core.moves import put, spend
+from streams.core.opening import nodes_of
+from streams.core.results import on_the_log, too_large
+from streams.core.states import Finished, Job, New, Open, Ready, Released, Running, Succeeded
+from streams.core.values import ANSWER, PLAN, Inline, TaskId
+
+
+def standing(events: Iterable[Event], marker: Finished | None) -> Job:
+    """The job as the last of its events leaves it.
+
+    Args:
+        marker: Its row of the table, where that says how it ended: more certain than today's rules,
+            and left when the beginning of the log is not.
+    """
+    job: Job = New() if marker is None else marker
+    for event in events:
+        if marker is None or event.offset > marker.offset:
+            job, _ = absorb(job, event)
+    return job
+
+
+def reopening(
+    events: Sequence[Event],
+    finished: Finished,
+    *,
+    redriven: Collection[tuple[TaskId, int]] = (),
+    by: str = "",
+) -> JobReopened | None:
+    """The event that opens a finished job again; None where its log lacks the beginning.
+
+    Results that came after the job had ended are kept, too: they are paid for.
+
+    Args:
+        events: Of the job, all that the log has.
+        redriven: Sub-tasks and attempts whose commands are to go on their lanes again. Only those of
+            which nothing ever ran are taken; any other sub-task gets a new command.
+        by: Who asks.
+    """
+    job, rest = _before(events, finished)
+    if job is None or job.submitted.goal.digest != finished.digest:
+        return None
+    job = _with_late_results(job, rest)
+    kept = [task for task in job.nodes if isinstance(job.states.get(task), Succeeded)]
+    large = too_large(job, kept)
+    tried = {task: _tried(job, task) for task in (*job.nodes, PLAN, ANSWER) if task not in kept}
+    return JobReopened(
+        job=job.submitted.job,
+        revision=finished.revision + 1,
+        submitted=replace(job.submitted, plan=()),
+        plan=tuple(node.task for node in job.nodes.values()),
+        kept=tuple(_kept(job, task, by_claim=task in large) for task in kept),
+        tried=tuple(Tried(task=task, attempt=attempt) for task, attempt in tried.items() if attempt),
+        redriven=tuple(
+            task
+            for task, attempt in dict.fromkeys(redriven)
+            if attempt and tried.get(task) == attempt and _never_ran(events, task, attempt)
+        ),
+        spent=job.usage,
+        by=by,
+    )
+
+
+def _before(events: Sequence[Event], finished: Finished) -> tuple[Open | None, Sequence[Event]]:
+    """The job as it was when it was last open, and what came after that."""
+    job: Job = New()
+    last: Open | None = None
+    rest: Sequence[Event] = ()
+    for place, event in enumerate(events):
+        if event.offset >= finished.offset:
+            break
+        job, _ = absorb(job, event)
+        if isinstance(job, Open):
+            last, rest = job, events[place + 1 :]
+    return last, rest
+
+
+def _with_late_results(job: Open, rest: Iterable[Event]) -> Open:
+    """The job with what its attempts under way brought, the event that ended the job among it."""
+    seen: set[tuple[type[Event], TaskId]] = set()
+    under_way = job.states
+    for event in rest:
+        if not isinstance(event, Planned | SubTaskSucceeded | SubTaskFailed):
+            continue
+        state, what = under_way.get(event.task), (type(event), event.task)
+        if (
+            what in seen
+            or not isinstance(state, Ready | Released | Running)
+            or state.attempt != event.attempt
+        ):
+            continue
+        seen.add(what)
+        job = spend(job, event.usage)
+        match event:
+            case SubTaskSucceeded(task=task, attempt=attempt, result=result, size=size) if task in job.nodes:
+                result_of = Succeeded(attempt=attempt, result=result, size=size, offset=event.offset)
+                job = put(job, {task: result_of})
+            case Planned(task=task, plan=plan) if task == PLAN and not problems(
+                plan, max_subtasks=job.submitted.goal.limits.max_subtasks
+            ):
+                job = Open(submitted=job.submitted, nodes=nodes_of(plan), states={}, usage=job.usage)
+            case _:
+                pass
+    return job
+
+
+def _tried(job: Open, task: TaskId) -> int:
+    """The number of the sub-task's last attempt, in any revision.
+
+    One that was ready counts: whether its command was out the log does not say.
+    """
+    return max(getattr(job.states.get(task), "attempt", 0), job.revision.before(task))
+
+
+def _kept(job: Open, task: TaskId, *, by_claim: bool) -> Kept:
+    state = job.states[task]
+    assert isinstance(state, Succeeded)
+    result = on_the_log(job, state) if by_claim and isinstance(state.result, Inline) else state.result
+    return Kept(task=task, attempt=state.attempt, result=result, size=state.size, offset=state.offset)
+
+
+def _never_ran(events: Iterable[Event], task: TaskId, attempt: int) -> bool:
+    """Whether all that the log says of the attempt is that no lane could read its command."""
+    return all(
+        isinstance(event, RetryDue) or (isinstance(event, SubTaskFailed) and event.kind == UNREADABLE)
+        for event in events
+        if (getattr(event, "task", None), getattr(event, "attempt", 0)) == (task, attempt)
+    )
