@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from streams import dead_letters
 from streams.chaos.evidence import Call, Evidence, Finding
 from streams.claims import ValueLost, value_in
 from streams.core.commands import Answer
 from streams.core.events import (
+    UNREADABLE,
     Event,
     GoalRejected,
     JobSubmitted,
@@ -32,9 +33,6 @@ from streams.wire.transcripts import TRANSCRIPTS as JOURNAL
 
 Place: TypeAlias = tuple[str, int, int]
 """Topic, partition and offset."""
-
-UNREADABLE: Final = "unreadable"
-"""The kind of failure that a lane tells of a command it could not read, by the names in its key alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

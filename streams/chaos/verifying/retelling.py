@@ -4,9 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streams.chaos.evidence import Finding
-from streams.chaos.verifying.facts import UNREADABLE, Facts, Place, place_of, stands
+from streams.chaos.verifying.facts import Facts, Place, place_of, stands
 from streams.core.commands import Answer, Command
-from streams.core.events import Event, Planned, SubTaskFailed, SubTaskStarted, SubTaskSucceeded
+from streams.core.events import (
+    UNREADABLE,
+    Event,
+    Planned,
+    SubTaskFailed,
+    SubTaskStarted,
+    SubTaskSucceeded,
+)
 from streams.core.job import absorb
 from streams.core.release import command
 from streams.core.states import (
