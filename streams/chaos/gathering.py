@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 from agents.simulator import Counters
 from streams.chaos.evidence import Call, Committed
 from streams.chaos.workers import now_ms
-from streams.kafka.reading import PROGRESS_S, make_consumer, records
+from streams.kafka.reading import PROGRESS_S, make_consumer, records, stop_consumer
 from streams.log import Log, LogUnavailable, Record
 from streams.settings import Settings
 from streams.topics import ANSWERS, GOALS, JOB_EVENTS, SUBTASKS, topics
@@ -160,7 +160,7 @@ async def read_whole(settings: Settings) -> dict[str, list[Record]]:
     except (KafkaError, TimeoutError) as error:
         raise LogUnavailable(f"reading {settings.prefix}* at {settings.brokers}: {error!r}") from error
     finally:
-        await consumer.stop()
+        await stop_consumer(consumer)
     return {
         name: sorted(those, key=lambda each: (each.partition, each.offset)) for name, those in found.items()
     }

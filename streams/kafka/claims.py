@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import IllegalStateError, KafkaError
 
-from streams.kafka.reading import make_consumer, records
+from streams.kafka.reading import make_consumer, records, stop_consumer
 from streams.log import Fenced, LogUnavailable, Owner, Record
 from streams.settings import Settings
 
@@ -112,6 +112,7 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ha
         self._consumer: AIOKafkaConsumer
         self._claims: dict[TopicPartition, KafkaClaim] = {}
         self._owners: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._late: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Own until cancelled; what ends the group's consumer begins it anew after a pause."""
@@ -137,6 +138,10 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ha
             _, late = await asyncio.wait(owners, timeout=LET_GO_S)
             if late:
                 log.error("owner_does_not_end", topic=self._topic, owners=len(late), waited_s=LET_GO_S)
+                self._late |= late  # nobody else knows of them, and a task that nobody knows of may vanish
+                for owner in late:
+                    owner.cancel()  # something may have kept the first one for itself
+                    owner.add_done_callback(self._late.discard)
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """Begin an owner per partition."""
@@ -171,9 +176,7 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ha
             if telling is not None:
                 telling.cancel()
             await self.on_partitions_revoked(())
-            with contextlib.suppress(TimeoutError, KafkaError):
-                async with asyncio.timeout(CALL_S):
-                    await consumer.stop()
+            await stop_consumer(consumer)
 
     async def _pump(self) -> None:
         """Hand over what arrives the moment it does: to take it all keeps the next fetch going."""
@@ -218,7 +221,8 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka ha
                 log.debug("owner_without_log", reason=str(error), again_in_s=pause, **where)
             except Exception:
                 log.exception("owner_failed", again_in_s=pause, **where)
-            self._claims.pop(place, None)
+            if self._claims.get(place) is claim:  # it may be the next owner's by now
+                del self._claims[place]
             await asyncio.sleep(pause)
             went_well = asyncio.get_running_loop().time() - began > 2 * LAST_PAUSE_S
             pause = FIRST_PAUSE_S if went_well else min(2 * pause, LAST_PAUSE_S)

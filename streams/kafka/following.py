@@ -10,7 +10,7 @@ from aiokafka.errors import ConsumerStoppedError, KafkaError
 
 from streams.kafka.connection import client_options
 from streams.kafka.errors import in_our_words
-from streams.kafka.reading import make_consumer, records
+from streams.kafka.reading import make_consumer, records, stop_consumer
 from streams.log import LogUnavailable, NoSuchTopic, Record
 from streams.settings import Settings
 
@@ -68,7 +68,7 @@ async def ends(settings: Settings, topic: str, numbers: Sequence[int]) -> dict[i
     except KafkaError as error:
         raise in_our_words(error, what) from error
     finally:
-        await consumer.stop()
+        await stop_consumer(consumer)
     return {place.partition: offset for place, offset in found.items()}
 
 
@@ -99,7 +99,7 @@ async def follow(
             raise in_our_words(error, what) from error
         yield _as_they_come(consumer, topic, what)
     finally:
-        await consumer.stop()
+        await stop_consumer(consumer)
 
 
 async def _begins(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 
+import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
 
@@ -13,9 +14,12 @@ from streams.settings import Settings
 
 PROGRESS_S = 30.0
 """Seconds without a record, a marker or an answer after which reading fails."""
+STOP_S = 10.0
+"""Seconds that stopping a consumer is waited for."""
 FETCH_WAIT_MS = 50
 """Longest wait of a fetch on the broker. It is woken by data, but a consumer has one fetch under way
 per broker, and a partition that was left out of it has to wait for it."""
+log = structlog.get_logger()
 
 
 def make_consumer(settings: Settings, **group: object) -> AIOKafkaConsumer:
@@ -29,6 +33,28 @@ def make_consumer(settings: Settings, **group: object) -> AIOKafkaConsumer:
         request_timeout_ms=int(PROGRESS_S * 1000),
         **group,
     )
+
+
+_stopping: set[asyncio.Task[None]] = set()
+
+
+async def stop_consumer(consumer: AIOKafkaConsumer) -> None:
+    """Stop it, within a bound, in a task of its own.
+
+    aiokafka ends its tasks by cancelling and awaiting them, and takes a cancellation of ours that
+    comes meanwhile for theirs: whoever was told to end would go on as if nothing had been said.
+    """
+    stopping = asyncio.create_task(_stop(consumer))
+    _stopping.add(stopping)
+    stopping.add_done_callback(_stopping.discard)
+    await asyncio.wait([stopping], timeout=STOP_S)
+
+
+async def _stop(consumer: AIOKafkaConsumer) -> None:
+    try:
+        await consumer.stop()
+    except KafkaError as error:  # it leaves its group by the group's timeout then
+        log.debug("consumer_stopped_with_error", reason=str(error))
 
 
 def records(topic: str, fetched: "Iterable[ConsumerRecord[bytes | None, bytes | None]]") -> list[Record]:
@@ -74,7 +100,7 @@ async def read(
     except KafkaError as error:
         raise in_our_words(error, what) from error
     finally:
-        await consumer.stop()
+        await stop_consumer(consumer)
 
 
 async def _begin(
