@@ -2,16 +2,23 @@
 
 Key, value and headers are those of the original, byte for byte, so that a dead letter can be sent
 to its topic again once its cause is gone. What we have to say stands in headers behind the
-original's own, as Kafka Connect's dead letter queue does it (KIP-298).
+original's own, as Kafka Connect's dead letter queue does it (KIP-298). A dead letter stands on the
+partition of its original's number; behind it there may be a mark that says what became of it, see
+``streams/wire/marks.py``.
 """
 
+import asyncio
 import re
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+import structlog
+
 from streams.core.goal import Source
-from streams.log import Headers, Record
+from streams.delivery import Sender
+from streams.log import Headers, Record, RecordRefused
+from streams.topics import DEAD_LETTERS
 from streams.wire.headers import size_of
 
 REASON: Final = "anabranch-reason"
@@ -21,12 +28,18 @@ OFFSET: Final = "anabranch-offset"
 SOURCE_TOPIC: Final = "anabranch-source-topic"
 SOURCE_PARTITION: Final = "anabranch-source-partition"
 SOURCE_OFFSET: Final = "anabranch-source-offset"
+KEY: Final = "anabranch-key"
+"""Says ``none`` where the original has no key; the dead letter has one all the same."""
+
 VALUE_SIZE: Final = "anabranch-value-size"
 VALUE_DIGEST: Final = "anabranch-value-sha256"
 
 REASON_CHARS: Final = 1_000
 CARRIED_BYTES: Final = 65_536
 """Bytes of key and of headers that a dead letter without its value still carries."""
+
+REFUSED_S: Final = 5.0
+"""Seconds until a dead letter that the log would not take at all is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +49,7 @@ class DeadLetter:
     Attributes:
         place: Where the original stands.
         source: The goal's record, where the original is another one that came of it.
-        key: As the original's; without a key of its own, ``topic-partition-offset``.
+        key: As the original's; None where it has none.
         value: As the original's.
         headers: The original's.
         lost_bytes: Size of the original's value where no record could hold it; else None.
@@ -56,6 +69,36 @@ class DeadLetter:
     at: int = 0
     partition: int = 0
     offset: int = -1
+
+
+async def bury(sender: Sender, record: Record, reason: str, *, source: Source | None = None) -> int:
+    """Put a record on ``dead-letters``, whole where the log takes it; the dead letter's offset.
+
+    As long as it takes: a record that nobody can handle is nowhere until it is there. A log that
+    refuses it even without its value takes nothing from us, and is asked again until somebody has
+    seen to that; the error log says so.
+
+    Args:
+        source: The goal's record, where *record* is another one that came of it.
+    """
+    while True:
+        told = reason
+        for written in (write, write_without_value):
+            key, value, headers = written(record, told, source=source)
+            try:
+                return await sender.deliver(
+                    DEAD_LETTERS, value, key=key, partition=record.partition, headers=headers
+                )
+            except RecordRefused as error:
+                told = f"{reason}; its value is left out: {error}"
+        structlog.get_logger().error(
+            "dead_letter_refused",
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+            reason=told,
+        )
+        await asyncio.sleep(REFUSED_S)
 
 
 def write(
@@ -104,7 +147,7 @@ def read(record: Record) -> DeadLetter:
             offset=_number(told.get(OFFSET)),
         ),
         source=source,
-        key=record.key,
+        key=None if KEY in told else record.key,
         value=record.value,
         headers=record.headers[:start],
         lost_bytes=_number(told[VALUE_SIZE]) if VALUE_SIZE in told else None,
@@ -121,6 +164,7 @@ def _told(record: Record, reason: str, source: Source | None) -> Headers:
         (TOPIC, record.topic.encode()),
         (PARTITION, b"%d" % record.partition),
         (OFFSET, b"%d" % record.offset),
+        *(((KEY, b"none"),) if record.key is None else ()),
     )
     if source is None or (source.topic, source.partition, source.offset) == (
         record.topic,

@@ -1,12 +1,10 @@
 """Intake: goals become jobs. What it cannot read is a dead letter, and nothing stops it."""
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Final
-from zlib import crc32
 
 import structlog
 
@@ -16,8 +14,8 @@ from streams.core.events import GoalRejected, JobSubmitted
 from streams.core.goal import Source
 from streams.core.values import INLINE_BYTES, PLAN, Inline, JobId, Value
 from streams.delivery import Sender
-from streams.log import Delivery, Headers, Record, RecordRefused
-from streams.topics import DEAD_LETTERS, JOB_EVENTS, partition_of
+from streams.log import Delivery, Record, RecordRefused
+from streams.topics import JOB_EVENTS, partition_of
 from streams.transcript import attempt_key
 from streams.wire.envelope import Unwritable
 from streams.wire.events import write_event
@@ -25,7 +23,7 @@ from streams.wire.goals import BadGoal, read_goal
 from streams.wire.headers import read_headers, too_many
 from streams.wire.values import write_value
 
-IN_FLIGHT: Final = 256
+IN_FLIGHT: Final = 32
 """Goals of one partition that are read and not yet safe on the log, at most."""
 
 LARGE: Final = 65_536
@@ -90,11 +88,10 @@ class Intake:
             except (RecordRefused, Unwritable) as error:
                 await self._refuse(record, f"the goal does not fit on the log: {error}", goal.job)
         except Exception as error:  # noqa: BLE001 - see below
-            # A fault of ours that this record brings to light, or topics that take nothing from us:
-            # it must not hold up the others, and is still on its topic.
+            # A fault of ours that this record brings to light, or events that the log does not take
+            # from us: it must not hold up the others.
             self._log.exception("goal_broke_intake", **_where(record))
-            with contextlib.suppress(RecordRefused):
-                await self._bury(record, f"intake failed on it: {type(error).__name__}: {error}")
+            await self._bury(record, f"intake failed on it: {type(error).__name__}: {error}")
 
     async def _read(self, record: Record) -> JobSubmitted | BadGoal:
         if len(record.value or b"") <= LARGE:
@@ -132,16 +129,12 @@ class Intake:
         try:
             await self._send(rejected)
         except (RecordRefused, Unwritable) as error:
-            self._log.error("goal_rejected_without_headers", job=job, reason=str(error), **_where(record))
-            await self._send(replace(rejected, headers=()))
+            reason = f"{reason}; its headers are left out here: {error}"
+            await self._send(replace(rejected, reason=reason, headers=()))
 
     async def _bury(self, record: Record, reason: str, job: JobId | None = None) -> None:
         self._log.warning("goal_refused", job=job, reason=reason, **_where(record))
-        try:
-            await self._send_dead_letter(dead_letters.write(record, reason))
-        except RecordRefused as error:
-            reason = f"{reason}; its value is left out: {error}"
-            await self._send_dead_letter(dead_letters.write_without_value(record, reason))
+        await dead_letters.bury(self._sender, record, reason)
 
     async def _send(self, event: JobSubmitted | GoalRejected) -> None:
         await self._sender.deliver(
@@ -149,12 +142,6 @@ class Intake:
             write_event(event),
             key=event.job.encode(),
             partition=partition_of(event.job, self._lanes),
-        )
-
-    async def _send_dead_letter(self, letter: tuple[bytes, bytes | None, Headers]) -> None:
-        key, value, headers = letter
-        await self._sender.deliver(
-            DEAD_LETTERS, value, key=key, partition=crc32(key) % self._lanes, headers=headers
         )
 
 
