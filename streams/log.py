@@ -56,7 +56,7 @@ class Producer(Protocol):
     """Sends records; safe to use from many tasks."""
 
     async def send(
-        self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
+        self, topic: str, value: bytes | None, *, key: bytes | None, partition: int, headers: Headers = ()
     ) -> "asyncio.Future[int]":
         """Put a record in line; the future is its offset once the log has it.
 

@@ -263,10 +263,10 @@ class Held:
     """A producer whose records land when the test says so, by key."""
 
     def __init__(self) -> None:
-        self.sent: dict[bytes, asyncio.Future[int]] = {}
+        self.sent: dict[bytes | None, asyncio.Future[int]] = {}
 
     async def send(
-        self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
+        self, topic: str, value: bytes | None, *, key: bytes | None, partition: int, headers: Headers = ()
     ) -> "asyncio.Future[int]":
         self.sent[key] = asyncio.get_running_loop().create_future()
         return self.sent[key]
@@ -333,7 +333,7 @@ class Refusing:
         self.landed: list[str] = []
 
     async def send(
-        self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
+        self, topic: str, value: bytes | None, *, key: bytes | None, partition: int, headers: Headers = ()
     ) -> "asyncio.Future[int]":
         if topic in self.topics and asyncio.get_running_loop().time() < self._until:
             raise RecordRefused(f"{topic}: not allowed")

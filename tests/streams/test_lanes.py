@@ -430,7 +430,7 @@ class SlowToTell:
         self._inner = inner
 
     async def send(
-        self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
+        self, topic: str, value: bytes | None, *, key: bytes | None, partition: int, headers: Headers = ()
     ) -> "asyncio.Future[int]":
         if topic == JOB_EVENTS and b"SubTaskStarted" not in (value or b""):
             await asyncio.sleep(5)

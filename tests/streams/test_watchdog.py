@@ -25,7 +25,7 @@ class FromTheSecondEventOn:
         self._events = 0
 
     async def send(
-        self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
+        self, topic: str, value: bytes | None, *, key: bytes | None, partition: int, headers: Headers = ()
     ) -> "asyncio.Future[int]":
         self._events += topic == JOB_EVENTS
         if self._events > 1:
