@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from streams.core.values import JobId
 from streams.topics import GOALS
+from streams.wire.goal_fields import DEFAULT_TENANT
 
 IncidentKind: TypeAlias = Literal[
     "kill", "stop", "pause", "join", "leave", "outage", "stranger", "endpoint_down", "endpoint_slow"
@@ -55,6 +57,7 @@ class Job:
         padding: Bytes of text added to its ``input``, which then goes by claim check.
         certain: Its answer follows from the goal alone; one with a deadline or a budget may end
             in several ways.
+        exact: Its very words do; not where they say how much time was left.
     """
 
     goal: Mapping[str, Any]
@@ -63,11 +66,17 @@ class Job:
     times: int = 1
     padding: int = 0
     certain: bool = True
+    exact: bool = True
 
     @property
     def id(self) -> str:
         """The goal's own id."""
         return str(self.goal["id"])
+
+    @property
+    def name(self) -> JobId:
+        """Its job, ``tenant/id``."""
+        return f"{self.goal.get('tenant', DEFAULT_TENANT)}/{self.id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

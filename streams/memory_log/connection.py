@@ -167,6 +167,14 @@ class MemoryLog:
         """Steps that the process's tasks have taken: each from one await that waits to the next."""
         return self._process.steps
 
+    def stalls(self, topic: str) -> Sequence[tuple[float, float]]:
+        """When sends to *topic* waited for an answer that never came: from, to at most (loop time)."""
+        return [
+            (since, until)
+            for line, since, until in self._reach.stalls
+            if isinstance(line, tuple) and line[0] == topic
+        ]
+
     def after_steps(self, steps: int, then: Callable[[], None]) -> None:
         """Call *then* in place of the next step of any of the process's tasks but *steps*."""
         self._process.after_steps(steps, then)

@@ -1,7 +1,7 @@
 """How one process reaches the broker."""
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from streams.memory_log.process import Process
@@ -48,6 +48,11 @@ class Reach:
     def away_until(self) -> float | None:
         """When the broker is back (loop time), or None while it is there."""
         return self._wire.away_until()
+
+    @property
+    def stalls(self) -> Sequence[tuple[Hashable, float, float]]:
+        """What waited for an answer that never came, from when to when at most (loop time)."""
+        return self._wire.stalls
 
     def hold(self) -> None:
         """Nothing goes out until :meth:`release`."""

@@ -47,6 +47,9 @@ class Wire:
     was lost, or whose answer was, raises :class:`LogUnavailable` when its deadline has passed; the
     line waits for that, since a producer does not overtake its own retries. What a line is given
     at the same moment shares its fate, as records of one batch do.
+
+    Attributes:
+        stalls: The lines that waited so, from when to when at most (loop time).
     """
 
     def __init__(self, faults: Faults, chance: Random, began: float, timeout_s: float) -> None:
@@ -57,6 +60,7 @@ class Wire:
         self._lines: dict[Hashable, deque[_Flight]] = {}
         self._held = False
         self._cut = False
+        self.stalls: list[tuple[Hashable, float, float]] = []
         self._loop = asyncio.get_running_loop()
 
     def call(
@@ -73,6 +77,8 @@ class Wire:
         queue = self._lines.setdefault(line, deque())
         if queue and queue[-1].sent == now:
             fate = queue[-1].fate  # both are in one batch
+        if fate is not Fate.ARRIVES:
+            self.stalls.append((line, now, now + self._timeout_s))
         flight = _Flight(now, now + self._delay(), now + self._timeout_s, fate, apply, reply, what)
         queue.append(flight)
         if len(queue) == 1:

@@ -46,6 +46,7 @@ def _sent(job: Job, chance: Random) -> Job:
         times=chance.choice((1, 1, 1, 1, 2, 3)),
         padding=chance.choice((0, 0, 0, 0, 0, 12_000)),
         certain=job.certain,
+        exact=job.exact,
     )
 
 

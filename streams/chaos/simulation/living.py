@@ -1,9 +1,9 @@
 """One life: a scenario on the log in memory, from the first goal to the last lag, as evidence."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from typing import cast
@@ -71,8 +71,13 @@ def answers_to(scenario: Scenario) -> dict[JobId, Expected]:
     async def ask() -> dict[JobId, Expected]:
         loop = asyncio.get_running_loop()
         endpoint = MemoryEndpoint(Behaviour(), lambda: round(loop.time() * 1000))
-        certain = [goal_record(goal_value(job)) for job in (*scenario.jobs, FRESH) if job.certain]
-        return await expected(certain, crew(endpoint, MemoryTools()))
+        jobs = [job for job in (*scenario.jobs, FRESH) if job.certain]
+        answers = await expected(
+            [goal_record(goal_value(job)) for job in jobs], crew(endpoint, MemoryTools())
+        )
+        for job in jobs:
+            answers[job.name] = replace(answers[job.name], exact=job.exact)
+        return answers
 
     return virtual_time.run(ask())
 
@@ -266,8 +271,7 @@ class _Living:
 
     def _all_answered(self) -> bool:
         return all(task.done() for task in self._inputs) and all(
-            f"{job.goal.get('tenant', 'default')}/{job.id}".encode() in self._answered
-            for job in self._scenario.jobs
+            job.name.encode() in self._answered for job in self._scenario.jobs
         )
 
     async def _until(self, happens: Callable[[], bool], within_s: float) -> bool:
@@ -318,7 +322,16 @@ class _Living:
             open_transactions=cluster.coordinator.open(),
             lag=self._lag(),
             fresh_answered=fresh_answered,
+            outages=tuple(self._outages()),
         )
+
+    def _outages(self) -> Iterator[tuple[int, int]]:
+        """When nothing could be journaled: no broker was there, or what was sent there got lost."""
+        spans = [(i.at, i.at + i.seconds) for i in self._scenario.incidents if i.kind == "outage"]
+        for process in self._processes():
+            spans += process.log.stalls(TRANSCRIPTS)
+        for since, until in sorted(spans):
+            yield EPOCH_MS + round(since * 1000), EPOCH_MS + round(until * 1000)
 
 
 class _Aborted(Exception):

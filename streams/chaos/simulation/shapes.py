@@ -17,7 +17,7 @@ def a_job(name: str, chance: Random) -> Job:
         goal["tenant"] = chance.choice(("a", "b"))
     if chance.random() < 0.2:  # noqa: PLR2004 - a share
         goal["priority"] = chance.randint(0, 9)
-    return Job(goal=goal, certain=made.certain)
+    return Job(goal=goal, certain=made.certain, exact=made.exact)
 
 
 def _planned(words: str, **fields: Json) -> Job:
@@ -67,6 +67,12 @@ def _hanging(_: str, chance: Random) -> Job:
     """
     limits: Goal = {"timeout_s": chance.choice((4.0, 9.0)), "max_attempts": 2}
     return _planned("[[plan 1]] [[hang]]", limits=limits)
+
+
+def _partly_hanging(_: str, chance: Random) -> Job:
+    limits: Goal = {"timeout_s": chance.choice((9.0, 20.0)), "max_attempts": 3}
+    made = _planned("[[plan 3]] [[hang @2]]", limits=limits)
+    return Job(goal=made.goal, exact=False)
 
 
 def _stuck_tool(_: str, chance: Random) -> Job:
@@ -155,6 +161,7 @@ SHAPES: tuple[Callable[[str, Random], Job], ...] = (
     _without_models,
     _replanned,
     _hanging,
+    _partly_hanging,
     _stuck_tool,
     _own_graph,
     _own_graph,

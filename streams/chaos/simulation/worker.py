@@ -35,11 +35,18 @@ class Process:
     how: str = ""
     pauses: list[tuple[int, int]] = field(default_factory=list)
     paused_at: int | None = None
-    stopping: bool = False
+    told_at: int | None = None
 
     def told(self) -> Life:
         """As evidence."""
-        return Life(run=self.run, began=self.began, ended=self.ended, how=self.how, pauses=tuple(self.pauses))
+        return Life(
+            run=self.run,
+            began=self.began,
+            ended=self.ended,
+            how=self.how,
+            told=self.told_at,
+            pauses=tuple(self.pauses),
+        )
 
 
 class Worker:
@@ -131,7 +138,7 @@ class Worker:
     async def _stop(self, process: Process, seconds: float | None) -> None:
         """In the order of ``streams.app``."""
         settings = self._settings
-        process.stopping = True
+        process.told_at = self._cluster.now_ms()
         with suppress(asyncio.CancelledError, TimeoutError):  # it may be killed meanwhile
             async with asyncio.timeout(settings.drain_s + 1):
                 await process.log.start(process.lanes.drain())
@@ -169,7 +176,7 @@ class Worker:
     def _ended(self, process: Process, task: "asyncio.Task[None]") -> None:
         """The parts ended: by themselves, or since the process did."""
         error = None if task.cancelled() else task.exception()
-        if process.ended is None and not process.stopping:
+        if process.ended is None and process.told_at is None:
             self._over(process, f"crashed: {error!r}" if error else "crashed")
             process.log.kill()
             self.start_in(AGAIN_S)
