@@ -127,7 +127,8 @@ def expected_of(stand: Iterable[tuple[Submission, int]]) -> dict[JobId, Expected
 
 def _job(number: int, chance: Random) -> Submission:
     shape = large if number % LARGE_EVERY == LARGE_EVERY - 1 else chance.choice(SHAPES)
-    fields: Fields = {"id": f"g{number}", "limits": {"max_attempts": PATIENT}}
+    limits: Fields = {"max_attempts": PATIENT}
+    fields: Fields = {"id": f"g{number}", "limits": limits}
     if chance.random() < 0.3:  # noqa: PLR2004 - a share
         fields["tenant"] = chance.choice(("a", "b"))
     if chance.random() < 0.2:  # noqa: PLR2004 - a share
@@ -139,7 +140,8 @@ def _job(number: int, chance: Random) -> Submission:
         value=orjson.dumps(fields), key=job.encode(), job=job, certain=certain, dead_letter=shape is refused
     )
     drawn = chance.random()
-    if drawn < 0.05 and fields.keys() <= {"id", "tenant", "priority", "limits", "goal"}:  # noqa: PLR2004 - a share
+    bare = fields.keys() <= {"id", "tenant", "priority", "limits", "goal"} and fields["limits"] == limits
+    if drawn < 0.05 and bare:  # noqa: PLR2004 - a share
         return Submission(value=str(fields["goal"]).encode(), derived=True)
     if drawn < 0.1:  # noqa: PLR2004 - a share
         value, headers = _cloud_event(fields, chance)

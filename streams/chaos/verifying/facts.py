@@ -29,6 +29,7 @@ from streams.wire.answers import read_answer
 from streams.wire.envelope import Unreadable
 from streams.wire.events import read_event
 from streams.wire.goals import BadGoal, read_goal
+from streams.wire.marks import is_mark
 from streams.wire.transcripts import TRANSCRIPTS as JOURNAL
 
 Place: TypeAlias = tuple[str, int, int]
@@ -142,7 +143,9 @@ def read(evidence: Evidence) -> Facts:
             unreadable.append(Finding(kind="wrong", where=stands(record), what=f"no answer: {error}"))
         else:
             answers.setdefault((answer.job, answer.revision), []).append((record, answer))
-    letters = tuple(map(dead_letters.read, evidence.records.get(DEAD_LETTERS, ())))
+    letters = tuple(
+        dead_letters.read(record) for record in evidence.records.get(DEAD_LETTERS, ()) if not is_mark(record)
+    )
     buried: dict[Place, int] = {}
     for letter in letters:
         for place in {place_of(source) for source in (letter.place, letter.source) if source is not None}:

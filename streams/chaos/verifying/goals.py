@@ -95,8 +95,11 @@ def buried_once(facts: Facts, told: Told) -> Iterator[Finding]:
 
 def as_expected(facts: Facts) -> Iterator[Finding]:
     """The newest answer of each job is the one that a run without faults gave."""
+    newest_of: dict[JobId, int] = {}
+    for job, revision in facts.answers:
+        newest_of[job] = max(revision, newest_of.get(job, 0))
     for job, expected in facts.evidence.expected.items():
-        newest = max((revision for name, revision in facts.answers if name == job), default=0)
+        newest = newest_of.get(job, 0)
         if not newest:
             yield Finding(kind="lost", where=job, what=f"no answer; expected: {expected.outcome}")
             continue

@@ -28,7 +28,7 @@ from streams.core.states import (
     Succeeded,
     Waiting,
 )
-from streams.core.values import ANSWER, PLAN, JobId
+from streams.core.values import ANSWER, PLAN, JobId, TaskId
 from streams.log import Record
 from streams.topics import JOBS
 from streams.transcript import attempt_key
@@ -157,14 +157,17 @@ def _note(told: Told, before: Job, after: Job, event: Event) -> None:
         case Finished(digest=digest):
             told.digests.setdefault(event.job, set()).add(digest)
         case Open(ready=ready, submitted=submitted):
+            known: Mapping[TaskId, SubTaskState] = {}
             if not isinstance(before, Open):
                 told.digests.setdefault(event.job, set()).add(submitted.goal.digest)
             elif ready is before.ready:
                 return
+            else:
+                known = before.states
             for task in ready:
-                key = attempt_key(event.job, task, _attempt(after.states[task]))
-                if key not in told.commands:
-                    told.commands[key] = Due(command=command(after, task), at=event.at)
+                if (state := after.states[task]) is not known.get(task):
+                    key = attempt_key(event.job, task, _attempt(state))
+                    told.commands.setdefault(key, Due(command=command(after, task), at=event.at))
         case New():
             pass
 
