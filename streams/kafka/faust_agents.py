@@ -1,6 +1,6 @@
 """Stream agents on Faust, with what of Faust has to be changed to lose nothing.
 
-Nine overrides, all of them in this module; docs/facts.md tells what was measured with and without
+Ten overrides, all of them in this module; docs/facts.md tells what was measured with and without
 them, and tests/streams/test_faust_overrides.py fails when an upgrade changes what they rely on:
 
 1. reads committed transactions only, and waits 50 ms for a fetch instead of 1,500;
@@ -11,7 +11,9 @@ them, and tests/streams/test_faust_overrides.py fails when an upgrade changes wh
 6. lets the process end although the consumer's thread does not, as when no broker answers any more;
 7. tells whoever works on partitions of rebalances, before Faust acts on them;
 8. and of every word of the group that it still counts us in;
-9. makes no directories: without tables nothing would be in them, and a full disk is no reason not to start.
+9. makes no directories: without tables nothing would be in them, and a full disk is no reason not to start;
+10. goes back to the beginning of a partition where Faust goes back to what is committed and nothing is: it
+    throws away what a fetch brings in the middle of a rebalance, and aiokafka would go on behind that.
 """
 
 import asyncio
@@ -21,7 +23,7 @@ from contextlib import suppress
 from typing import Any
 
 import faust
-from aiokafka.errors import NoError, RebalanceInProgressError
+from aiokafka.errors import IllegalStateError, NoError, RebalanceInProgressError
 from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
 from faust.transport.drivers import aiokafka as driver
 from mode.threads import WorkerThread
@@ -55,25 +57,36 @@ class DaemonThread(WorkerThread):
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
-    """Overrides 1 and 8: neither Faust nor aiokafka lets these two be set from outside."""
+    """Overrides 1, 8 and 10: neither Faust nor aiokafka lets these be set from outside."""
 
     Worker = DaemonThread
 
     async def on_start(self) -> None:
         """Listen to what the group answers."""
         await super().on_start()
-        coordinator: Any = self._consumer._coordinator  # noqa: SLF001
+        consumer: Any = self._consumer
+        app: Any = self.app
+        coordinator: Any = consumer._coordinator  # noqa: SLF001
         send = coordinator._send_req  # noqa: SLF001
 
         async def send_and_tell(request: Any) -> Any:
             at = time.monotonic()  # a reply may be old by the time it is read, as after SIGSTOP
             reply = await send(request)
             if isinstance(request, COUNT_US_IN) and reply.error_code in STILL_IN:
-                for member in self.app.members.values():
-                    self.app.loop.call_soon_threadsafe(member.heard, at)
+                for member in app.members.values():
+                    app.loop.call_soon_threadsafe(member.heard, at)
             return reply
 
         coordinator._send_req = send_and_tell  # noqa: SLF001
+
+    async def seek_to_committed(self) -> Mapping[Any, int]:
+        """Leave no partition where it is."""
+        committed: Mapping[Any, int] = await super().seek_to_committed()
+        # No offset, or the first one: aiokafka moves neither.
+        if nowhere := [place for place, offset in committed.items() if not offset or offset < 0]:
+            with suppress(IllegalStateError):  # it has just moved; whoever has it begins there anyway
+                await self.seek_to_beginning(*nowhere)
+        return committed
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)

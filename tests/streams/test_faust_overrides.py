@@ -54,6 +54,8 @@ def parameters(function: Callable[..., Any]) -> list[str]:
         (driver.Consumer.on_partitions_revoked, ["self", "revoked"]),
         (driver.Consumer.on_partitions_assigned, ["self", "assigned", "generation_id"]),
         (driver.AIOKafkaConsumerThread.on_start, ["self"]),
+        (driver.AIOKafkaConsumerThread.seek_to_committed, ["self"]),
+        (driver.AIOKafkaConsumerThread.seek_to_beginning, ["self", "partitions"]),
         (GroupCoordinator._send_req, ["self", "request"]),
         (FaustApp._new_transport, ["self"]),
         (FaustApp._create_directories, ["self"]),
@@ -76,6 +78,9 @@ def test_what_is_overridden_or_called_takes_what_it_took(
         (driver.Consumer.ack, "self._acked_index[tp]"),
         (driver.Consumer._drain_messages, "self._add_gap("),
         (driver.Consumer._to_message, "generation_id=self.app.consumer_generation_id"),
+        (driver.Consumer.getmany, "await self.perform_seek()"),
+        (driver.Consumer.perform_seek, "await self.seek_to_committed()"),
+        (AIOKafkaConsumer.seek_to_committed, "if offset and offset > 0:"),
         (driver.AIOKafkaConsumerThread._create_worker_consumer, "fetch_max_wait_ms=1500"),
         (driver.AIOKafkaConsumerThread._create_consumer, "self._create_worker_consumer(transport)"),
         (AIOKafkaConsumer.start, "isolation_level=self._isolation_level"),
@@ -312,6 +317,18 @@ async def test_a_member_is_told_of_rebalances_and_heard_by_the_group(new_system:
     assert generations == sorted(set(generations))
     assert any(told.startswith(("take [0] ", "take [1] ")) for told in second.told)
     assert all(before < at < time.monotonic() for at in first.at)
+
+
+async def test_back_to_what_is_committed_where_nothing_is(new_system: NewSystem) -> None:
+    """What a fetch brought in the middle of a rebalance is thrown away: it must come again."""
+    settings = await new_system(lanes=1)
+    agent = Collector(acknowledge_below=0)
+    async with KafkaLog(settings) as log, at_work(settings, agent) as agents:
+        for value in (b"a", b"b"):
+            await (await log.producer.send(SUBTASKS, value, key=b"k", partition=0))
+        await agent.has(2)
+        await agents._app.consumer.perform_seek()  # as Faust does then
+        assert [record.value for record in await agent.has(4)] == [b"a", b"b"] * 2
 
 
 class Unwanted(Exception):
