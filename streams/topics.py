@@ -16,6 +16,7 @@ __all__ = [
     "GOALS",
     "JOBS",
     "JOB_EVENTS",
+    "MAX_LETTER_BYTES",
     "MAX_RECORD_BYTES",
     "SUBTASKS",
     "TRANSCRIPTS",
@@ -34,6 +35,9 @@ DEAD_LETTERS = "dead-letters"
 MAX_RECORD_BYTES = 4_194_304
 """Bytes a record batch may have on topics that carry values: a full set of inline values (256 KB)
 many times over, and the largest goal that intake has to read before it can refuse it."""
+
+MAX_LETTER_BYTES = MAX_RECORD_BYTES + 65_536
+"""Bytes of a dead letter: a record as large as its topic takes, and what is said of it."""
 
 _DAY_MS = 86_400_000
 _SEGMENT_BYTES = 268_435_456
@@ -66,6 +70,7 @@ def topics(settings: Settings, *, replication: int = 1) -> tuple[Topic, ...]:
     def topic(name: str, **config: str | int) -> Topic:
         shared = {
             "cleanup.policy": "delete",
+            "compression.type": "producer",
             "max.message.bytes": str(MAX_RECORD_BYTES),
             "message.timestamp.type": "CreateTime",
             "min.insync.replicas": in_sync,
@@ -75,7 +80,9 @@ def topics(settings: Settings, *, replication: int = 1) -> tuple[Topic, ...]:
         return Topic(name=name, partitions=settings.lanes, config=MappingProxyType(shared | own))
 
     return (
-        topic(GOALS, retention_ms=7 * _DAY_MS),
+        # Whoever sends goals may compress them. Unpacked by the broker they are what they are there:
+        # 4 MB of zeros made small would be gigabytes for whoever reads them.
+        topic(GOALS, retention_ms=7 * _DAY_MS, compression_type="uncompressed"),
         # One clock for all events of a partition: the fold sees the broker's time only.
         topic(JOB_EVENTS, retention_ms=30 * _DAY_MS, message_timestamp_type="LogAppendTime"),
         # A command's append time is where the reading of its journal begins.
@@ -93,5 +100,5 @@ def topics(settings: Settings, *, replication: int = 1) -> tuple[Topic, ...]:
             delete_retention_ms=_DAY_MS,
         ),
         topic(ANSWERS, retention_ms=30 * _DAY_MS),
-        topic(DEAD_LETTERS, retention_ms=30 * _DAY_MS),
+        topic(DEAD_LETTERS, retention_ms=30 * _DAY_MS, max_message_bytes=MAX_LETTER_BYTES),
     )

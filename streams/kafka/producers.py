@@ -12,7 +12,7 @@ from streams.kafka.connection import client_options
 from streams.kafka.errors import in_our_words
 from streams.log import Headers, LogUnavailable, RecordRefused
 from streams.settings import Settings
-from streams.topics import MAX_RECORD_BYTES
+from streams.topics import MAX_LETTER_BYTES
 
 SEND_S = 30.0
 """Seconds after which a send without an answer fails; it may still land later."""
@@ -43,7 +43,7 @@ def make_producer(settings: Settings, identity: str | None = None) -> AIOKafkaPr
         retry_backoff_ms=100 if identity is None else 5,
         request_timeout_ms=int(SEND_S * 1000),
         max_batch_size=BATCH_BYTES,
-        max_request_size=MAX_RECORD_BYTES - 1024,  # the batch's own header counts, too
+        max_request_size=MAX_LETTER_BYTES - 1024,  # the batch's own header counts, too
         transactional_id=identity,
         transaction_timeout_ms=int(END_S * 1000),
     )
@@ -154,7 +154,7 @@ async def put(
     producer: AIOKafkaProducer,
     deliveries: Deliveries,
     topic: str,
-    record: tuple[bytes | None, bytes, int, Headers],
+    record: tuple[bytes | None, bytes | None, int, Headers],
 ) -> "asyncio.Future[int]":
     """Give a record, ``(value, key, partition, headers)``, to aiokafka.
 
@@ -189,7 +189,7 @@ class KafkaProducer:
         self._replacing = asyncio.Lock()
 
     async def send(
-        self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
+        self, topic: str, value: bytes | None, *, key: bytes | None, partition: int, headers: Headers = ()
     ) -> "asyncio.Future[int]":
         """Put a record in line; the future is its offset once the log has it."""
         if self._broken:

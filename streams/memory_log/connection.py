@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from streams.log import Agent, Member, NoSuchTopic, Owner, Record, Transactions
@@ -27,7 +27,8 @@ class Limits:
 
     Attributes:
         batch: Records of one batch at most.
-        record_bytes: Largest record, key and value together.
+        record_bytes: Largest record: key, value and headers together.
+        topic_bytes: Largest record of topics that take others.
         request_timeout_s: A request without an answer fails after this.
         transaction_timeout_s: The broker aborts transactions that are open for longer.
         session_timeout_s: A silent member's partitions move after this.
@@ -38,6 +39,7 @@ class Limits:
 
     batch: int = 500
     record_bytes: int = 1_048_576
+    topic_bytes: Mapping[str, int] = field(default_factory=dict)
     request_timeout_s: float = 30.0
     transaction_timeout_s: float = 15.0
     session_timeout_s: float = 6.0

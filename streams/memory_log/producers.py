@@ -20,8 +20,11 @@ def _fate(reach: Reach) -> Fate:
     return Fate.UNANSWERED if draw < faults.lost_sends + faults.lost_replies else Fate.ARRIVES
 
 
-def _target(reach: Reach, topic: str, partition: int, key: bytes, value: bytes | None) -> Partition:
-    size, most = len(key) + len(value or b""), reach.cluster.limits.record_bytes
+def _target(reach: Reach, topic: str, partition: int, entry: Entry) -> Partition:
+    key, value, headers = entry
+    limits = reach.cluster.limits
+    size, most = len(key) + len(value or b""), limits.topic_bytes.get(topic, limits.record_bytes)
+    size += sum(len(name.encode()) + len(text or b"") for name, text in headers)
     if size > most:
         raise RecordRefused(f"record for {topic}-{partition} has {size} bytes, the broker takes {most}")
     return reach.cluster.partition(topic, partition)
@@ -34,13 +37,13 @@ class MemoryProducer:
         self._reach = reach
 
     async def send(
-        self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
+        self, topic: str, value: bytes | None, *, key: bytes | None, partition: int, headers: Headers = ()
     ) -> "asyncio.Future[int]":
         """Put a record in line; the future is its offset once the log has it."""
         reach = self._reach
 
         def land() -> int:
-            target = _target(reach, topic, partition, key, value)
+            target = _target(reach, topic, partition, (key or b"", value, headers))
             return target.append(key, value, headers, reach.cluster.now_ms())
 
         return reach.call((topic, partition), f"send to {topic}-{partition}", land, _fate(reach))
@@ -59,7 +62,7 @@ class MemoryTransactions:
         self._sent: list[asyncio.Future[int]] = []
 
     async def send(
-        self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
+        self, topic: str, value: bytes | None, *, key: bytes | None, partition: int, headers: Headers = ()
     ) -> "asyncio.Future[int]":
         """Put a record in the open transaction.
 
@@ -71,7 +74,7 @@ class MemoryTransactions:
         reach = self._reach
 
         def land() -> int:
-            target = _target(reach, topic, partition, key, value)
+            target = _target(reach, topic, partition, (key or b"", value, headers))
             return reach.cluster.coordinator.append(
                 self._identity, self._epoch, target, (key, value, headers), reach.cluster.now_ms()
             )

@@ -30,6 +30,7 @@ from streams.wire.answers import read_answer
 from streams.wire.events import write_event
 
 RECORD_BYTES = 20_000
+LIMITS = Limits(record_bytes=RECORD_BYTES, topic_bytes={DEAD_LETTERS: 2 * RECORD_BYTES})
 
 
 def asks_for_nothing(number: int) -> Event:
@@ -54,7 +55,7 @@ class OnePartition:
 
     def __init__(self) -> None:
         topics = dict.fromkeys((JOB_EVENTS, JOBS, SUBTASKS, ANSWERS, DEAD_LETTERS), 1)
-        self.cluster = MemoryCluster(topics, limits=Limits(record_bytes=RECORD_BYTES))
+        self.cluster = MemoryCluster(topics, limits=LIMITS)
         self.outside = self.cluster.connect("outside")
 
     async def put(self, events: Sequence[Event]) -> None:
