@@ -15,6 +15,7 @@ from streams.core.goal import Source
 from streams.core.values import INLINE_BYTES, PLAN, Inline, JobId, Value
 from streams.delivery import Sender
 from streams.log import Delivery, Record, RecordRefused
+from streams.redaction import NO_SECRETS, Redactor
 from streams.topics import JOB_EVENTS, partition_of
 from streams.transcript import attempt_key
 from streams.wire.envelope import Unwritable
@@ -24,7 +25,8 @@ from streams.wire.headers import read_headers, too_many
 from streams.wire.values import write_value
 
 IN_FLIGHT: Final = 32
-"""Goals of one partition that are read and not yet safe on the log, at most."""
+"""Goals of one partition that are read and not yet safe on the log, at most. More of them would not be taken
+in any faster, but make each turn of the event loop longer, also for attempts under way."""
 
 LARGE: Final = 65_536
 """Bytes of a goal above which it is read in a thread: a million small values take a second."""
@@ -37,9 +39,19 @@ class Intake:
         sender: Sends until the log has it; while the log is away, goals wait and none is dropped.
         lanes: Partitions of the system.
         run: The process's own name for its life.
+        redactor: Takes what this process keeps secret out of goals that hold it.
     """
 
-    def __init__(self, sender: Sender, *, lanes: int, run: str, in_flight: int = IN_FLIGHT) -> None:
+    def __init__(
+        self,
+        sender: Sender,
+        *,
+        lanes: int,
+        run: str,
+        in_flight: int = IN_FLIGHT,
+        redactor: Redactor = NO_SECRETS,
+    ) -> None:
+        self._redactor = redactor
         self._sender, self._lanes, self._run, self._in_flight = sender, lanes, run, in_flight
         self._log = structlog.get_logger().bind(part="intake")
 
@@ -78,6 +90,9 @@ class Intake:
 
     async def take_in(self, record: Record) -> None:
         """Bring one record to where it belongs; back once it is there. No record makes it raise."""
+        # Before anything is taken of it: digests and claim checks are of what stands on the log.
+        value, headers = self._redactor.record(record.value, record.headers)
+        record = replace(record, value=value, headers=headers)
         try:
             goal = await self._read(record)
             if isinstance(goal, BadGoal):

@@ -53,6 +53,7 @@ def parameters(function: Callable[..., Any]) -> list[str]:
         (driver.Consumer._add_gap, ["self", "tp", "offset_from", "offset_to"]),
         (driver.Consumer.on_partitions_revoked, ["self", "revoked"]),
         (driver.Consumer.on_partitions_assigned, ["self", "assigned", "generation_id"]),
+        (driver.Consumer.wait_first, ["self", "coros", "timeout"]),
         (driver.AIOKafkaConsumerThread.on_start, ["self"]),
         (driver.AIOKafkaConsumerThread.seek_to_committed, ["self"]),
         (driver.AIOKafkaConsumerThread.seek_to_beginning, ["self", "partitions"]),
@@ -77,6 +78,7 @@ def test_what_is_overridden_or_called_takes_what_it_took(
         (driver.Consumer.on_partitions_revoked, "self._acked.pop(tp, None)"),
         (driver.Consumer.ack, "self._acked_index[tp]"),
         (driver.Consumer._drain_messages, "self._add_gap("),
+        (driver.Consumer._drain_messages, "callback(message), self.suspend_flow.wait()"),
         (driver.Consumer._to_message, "generation_id=self.app.consumer_generation_id"),
         (driver.Consumer.getmany, "await self.perform_seek()"),
         (driver.Consumer.perform_seek, "await self.seek_to_committed()"),
@@ -118,6 +120,26 @@ async def faust_consumer(kind: type[Consumer] = Consumer) -> AsyncIterator[Any]:
         yield consumer
     finally:
         consumer._thread.thread_loop.close()
+
+
+async def test_a_message_is_handed_on_in_the_same_turn_of_the_loop() -> None:
+    """In a rebalance it is given up, as Faust does it."""
+    handed_on = []
+
+    async def hand_on(message: str) -> None:
+        handed_on.append(message)
+
+    async with faust_consumer() as consumer:
+        consumer.flow_active = True
+        for message in "abc":
+            step = consumer.wait_first(hand_on(message), consumer.suspend_flow.wait())
+            with pytest.raises(StopIteration):
+                step.send(None)  # not one wait in it
+        assert handed_on == ["a", "b", "c"]
+        consumer.stop_flow()
+        never = asyncio.get_running_loop().create_future()
+        async with asyncio.timeout(10):
+            await consumer.wait_first(asyncio.wait([never]), consumer.suspend_flow.wait())
 
 
 async def acknowledge_all(partition: int, deliveries: AsyncIterator[Delivery]) -> None:
