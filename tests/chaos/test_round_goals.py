@@ -1,29 +1,18 @@
 """Goals for rounds: repeatable, of every kind, and answered by the system as they are without it."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 
-from agents.simulator.behaviour import Behaviour
-from agents.tools.shipped import shipped_tools
-from streams.chaos.evidence import Evidence, Expected
-from streams.chaos.goals import Submission, expected_of, submissions, with_answers
-from streams.chaos.simulation.crew import crew
-from streams.chaos.simulation.endpoint import MemoryEndpoint
+from streams.chaos.evidence import Expected
+from streams.chaos.goals import Submission, submissions, with_answers
 from streams.chaos.simulation.series import silence
-from streams.chaos.simulation.worker import Worker
 from streams.chaos.verifier import judge
 from streams.core.values import JobId
 from streams.log import Record
-from streams.memory_log import MemoryCluster
 from streams.memory_log.virtual_time import run
-from streams.settings import Settings
-from streams.topics import ANSWERS, DEAD_LETTERS, GOALS, JOB_EVENTS, JOBS, SUBTASKS, TRANSCRIPTS
+from streams.topics import GOALS
 from streams.wire.goals import BadGoal, read_goal
-
-TOPICS = (GOALS, JOB_EVENTS, SUBTASKS, TRANSCRIPTS, JOBS, ANSWERS, DEAD_LETTERS)
-URL = "http://127.0.0.1:1/v1"
+from tests.chaos.one_worker import URL, answered
 
 
 def test_a_seed_gives_the_same_records() -> None:
@@ -77,28 +66,3 @@ def test_the_system_answers_them_as_a_run_without_it() -> None:
     first = next(iter(evidence.expected))
     other: dict[JobId, Expected] = {**evidence.expected, first: Expected(outcome="partial", answer=None)}
     assert [each.kind for each in judge(replace(evidence, expected=other)).findings] == ["wrong"]
-
-
-async def answered(sent: Sequence[Submission]) -> Evidence:
-    """What is left once one worker has answered all of them."""
-    settings = Settings(lanes=2, concurrency=20)
-    cluster = MemoryCluster(dict.fromkeys(TOPICS, settings.lanes))
-    endpoint = MemoryEndpoint(Behaviour(), cluster.now_ms, url=URL)
-    tools = shipped_tools()
-    Worker("worker", cluster, settings, lambda: crew(endpoint, tools), static=False).start()
-    outside = cluster.connect("outside")
-    stand: list[tuple[Submission, int]] = []
-    for each in sent:
-        delivery = await outside.producer.send(
-            GOALS, each.value, key=each.key, partition=each.partition, headers=each.headers
-        )
-        stand.append((each, await delivery))
-    await asyncio.sleep(300)
-    return Evidence(
-        lanes=settings.lanes,
-        concurrency=settings.concurrency,
-        records={topic: cluster.records(topic) for topic in TOPICS},
-        seen=cluster.records(ANSWERS),
-        expected=expected_of(stand),
-        calls=endpoint.calls(),
-    )

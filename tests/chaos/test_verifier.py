@@ -1,90 +1,43 @@
 """The verifier finds nothing in a life that kept the promise, and each single thing that is changed in it."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from operator import is_
 
 import pytest
 
 from streams.chaos.evidence import Call, Committed, Evidence, Expected
-from streams.chaos.scenarios import SHARED
-from streams.chaos.simulation.living import live
+from streams.chaos.goals import Submission
 from streams.chaos.simulation.series import silence
 from streams.chaos.verifier import Figures, judge
-from streams.core.values import JobId
 from streams.dead_letters import read as read_letter
 from streams.log import Record
+from streams.memory_log.virtual_time import run
 from streams.topics import ANSWERS, DEAD_LETTERS, GOALS, JOB_EVENTS, JOBS, SUBTASKS
 from streams.transcript import CallId
 from streams.wire.answers import read_answer
 from streams.wire.rows import POSITION_KEY
+from tests.chaos.changing import (
+    BAD_INPUT,
+    CALM,
+    JOB,
+    SMALL,
+    again,
+    calm,
+    changed,
+    first,
+    kinds,
+    lived,
+    of,
+    with_records,
+    without,
+)
+from tests.chaos.one_worker import answered
 
-JOB: JobId = "default/g2"
-"""A diamond."""
-
-MADE_ANEW = b'{"v":1,"type":"Nothing"}'
-
-
-@cache
-def lived(name: str) -> Evidence:
-    """What is left of a life."""
-    with silence():
-        return live(SHARED[name]).evidence
-
-
-def calm() -> Evidence:
-    """A life in which only the input is bad."""
-    return lived("records that nobody can read")
-
-
-def kinds(evidence: Evidence) -> set[str]:
-    """The kinds of all findings."""
-    return {finding.kind for finding in judge(evidence).findings}
+NOTHING = b'{"v":1,"type":"Nothing"}'
 
 
-Choice = Callable[[Record], bool]
-
-
-def of(key: str) -> Choice:
-    """The records of this key."""
-    return lambda record: record.key == key.encode()
-
-
-def first(evidence: Evidence, topic: str, choice: Choice) -> Record:
-    """The first record of a topic that is chosen."""
-    return next(record for record in evidence.records[topic] if choice(record))
-
-
-def with_records(evidence: Evidence, topic: str, records: Sequence[Record]) -> Evidence:
-    """The evidence with other records of a topic; of answers the running reader saw the same."""
-    seen = records if topic == ANSWERS else evidence.seen
-    return replace(evidence, records={**evidence.records, topic: records}, seen=seen)
-
-
-def without(evidence: Evidence, topic: str, choice: Choice) -> Evidence:
-    """The evidence without the records chosen."""
-    kept = [record for record in evidence.records[topic] if not choice(record)]
-    assert len(kept) < len(evidence.records[topic])
-    return with_records(evidence, topic, kept)
-
-
-def changed(evidence: Evidence, topic: str, choice: Choice, change: Callable[[Record], Record]) -> Evidence:
-    """The evidence with the first record chosen changed."""
-    chosen = first(evidence, topic, choice)
-    return with_records(
-        evidence, topic, [change(each) if each is chosen else each for each in evidence.records[topic]]
-    )
-
-
-def again(evidence: Evidence, topic: str, choice: Choice) -> Evidence:
-    """The evidence with the first record chosen once more, at the end of its partition."""
-    chosen = first(evidence, topic, choice)
-    end = max(each.offset for each in evidence.records[topic] if each.partition == chosen.partition) + 1
-    return with_records(evidence, topic, [*evidence.records[topic], replace(chosen, offset=end)])
-
-
-@pytest.mark.parametrize("name", ["nothing goes wrong", "records that nobody can read"])
+@pytest.mark.parametrize("name", [CALM, BAD_INPUT])
 def test_a_calm_life_keeps_the_promise(name: str) -> None:
     """Nothing is found, and nothing was called again."""
     verdict = judge(lived(name))
@@ -137,7 +90,7 @@ def test_an_answer_that_its_log_does_not_lead_to_is_found() -> None:
         return replace(record, value=(record.value or b"").replace(b'"calls":', b'"calls":1', 1))
 
     assert kinds(changed(calm(), ANSWERS, of(JOB), dearer)) == {"wrong"}
-    broken = changed(calm(), ANSWERS, of(JOB), lambda record: replace(record, value=MADE_ANEW))
+    broken = changed(calm(), ANSWERS, of(JOB), lambda record: replace(record, value=NOTHING))
     assert kinds(broken) == {"wrong", "lost"}
 
 
@@ -295,7 +248,7 @@ def test_a_reader_that_ran_all_along_and_saw_something_else_is_found() -> None:
 
 def test_more_calls_at_once_than_the_cap_are_found() -> None:
     """As the endpoint counts them. A cap below the number of lanes is that of one call a lane."""
-    evidence = lived("nothing goes wrong")
+    evidence = lived(CALM)
     assert kinds(replace(evidence, concurrency=2)) == {"cap"}
     together = [replace(call, began=evidence.calls[0].began) for call in evidence.calls[:3]]
     alone = replace(evidence, concurrency=1, lanes=2, calls=together)
@@ -308,6 +261,36 @@ def test_calls_without_a_name_are_found() -> None:
     evidence = calm()
     nameless = replace(evidence.calls[0], call_id="")
     assert kinds(replace(evidence, calls=[*evidence.calls, nameless])) == {"unaccounted"}
+
+
+def test_no_record_can_be_missing_unnoticed() -> None:
+    """Of a small life each goal, command, row, answer and dead letter, one at a time."""
+    evidence = lived(SMALL)
+    newest = {(record.partition, record.key): record for record in evidence.records[JOBS]}
+    rows = [record for record in newest.values() if record.value is not None]
+    assert len(rows) > 5
+    for record in (
+        *rows,
+        *(r for topic in (GOALS, SUBTASKS, ANSWERS, DEAD_LETTERS) for r in evidence.records[topic]),
+    ):
+        assert kinds(without(evidence, record.topic, partial(is_, record))), record
+
+
+def test_each_revision_has_its_answer() -> None:
+    """A goal that was rejected and comes back good: the second answer counts, and the first must be there."""
+    bad = Submission(value=b'{"id": "g", "goal": "x", "priority": 99}', job="default/g")
+    good = Submission(
+        value=b'{"id": "g", "goal": "x", "plan": [{"id": "only", "tool": "noop"}], "tools": ["noop"]}',
+        job="default/g",
+        expected=Expected(outcome="succeeded", answer="ok"),
+    )
+    with silence():
+        evidence = run(answered([bad, good]))
+    assert [read_answer(record).revision for record in evidence.records[ANSWERS]] == [1, 2]
+    assert kinds(evidence) == set()
+    one, two = evidence.records[ANSWERS]
+    assert kinds(with_records(evidence, ANSWERS, [two])) == {"lost"}
+    assert kinds(with_records(evidence, ANSWERS, [one])) == {"lost", "wrong"}
 
 
 def test_figures_add_up() -> None:
