@@ -17,6 +17,7 @@ from streams.kafka.log import KafkaLog
 from streams.kafka.outage import watch_broker
 from streams.lanes import Lanes
 from streams.orchestrator import Orchestrator
+from streams.redaction import redactor
 from streams.settings import Settings
 from streams.topics import GOALS, SUBTASKS
 
@@ -65,7 +66,7 @@ async def run_parts(
     orchestrator = Orchestrator(log, settings)
     sender = Sender(log.producer, log.outage.suspect)
     lanes = Lanes(log, sender, settings, crew, run=run, monotonic=time.monotonic)
-    intake = Intake(sender, lanes=settings.lanes, run=run)
+    intake = Intake(sender, lanes=settings.lanes, run=run, redactor=redactor(settings.secrets))
     agents = FaustAgents(settings, {GOALS: intake.agent, SUBTASKS: lanes.lane}, {SUBTASKS: lanes})
     parts = {
         asyncio.create_task(orchestrator.run(), name="orchestrator"),

@@ -13,6 +13,7 @@ from streams.core.events import SubTaskFailed
 from streams.core.values import NO_USAGE, Usage
 from streams.journal import Journal
 from streams.past import Past
+from streams.redaction import NO_SECRETS, Redactor
 from streams.slots import Slots
 from streams.standing import Standing
 from streams.transcript import ToolCalled
@@ -51,6 +52,8 @@ class RunningAttempt:
     Args:
         past: What earlier owners of the lane journaled of this attempt.
         chance: Numbers between 0 and 1.
+        redactor: Takes secrets out of what comes from outside, before anybody sees it: the agent
+            goes on with what the journal has, here as well as after a takeover.
 
     Attributes:
         usage: What its calls have cost so far, also where it ends without a result.
@@ -66,7 +69,9 @@ class RunningAttempt:
         past: Past,
         resolver: Resolver,
         chance: Callable[[], float],
+        redactor: Redactor = NO_SECRETS,
     ) -> None:
+        self._redactor = redactor
         self._command, self._journal, self._slots, self._standing = command, journal, slots, standing
         self._past, self._resolver, self._chance = past, resolver, chance
         self._time = asyncio.get_running_loop().time
@@ -110,7 +115,10 @@ class RunningAttempt:
                 try:
                     call_id = self._journal.call_id(n, self._tries + 1)
                     reply = await call(replace(request, call_id=call_id), self.left())
+                    reply = replace(reply, message=self._redactor.message(reply.message))
                 except ModelError as error:
+                    error.reason = self._redactor.text(error.reason)
+                    error.args = (error.reason,)
                     self._tries += 1
                     self._refused = request, error
                     raise
@@ -141,6 +149,7 @@ class RunningAttempt:
                 if once:
                     await self._journal.tool_started(call)
                 reply = await run(self.left())
+                reply = replace(reply, output=self._redactor.output(reply.output))
                 self._write(self._journal.tool_called(call, reply))
         self.usage += A_TOOL_CALL
         return reply

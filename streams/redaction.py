@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import quote, quote_plus
 
 from streams.core.values import Json
+from streams.log import Headers
 
 HIDDEN: Final = "<secret>"
 """Stands where a secret stood."""
@@ -107,9 +108,11 @@ class Redactor:
         """The output of a tool without given secrets, and without what looks like one or is named so."""
         return _walked(value, lambda text: _without_shapes(self._given(text)), NAMES)
 
-    def given(self, value: Json) -> Json:
-        """*value* without given secrets, and else as it was: for what a model says."""
-        return _walked(value, self._given, frozenset()) if self._sure else value
+    def message(self, message: Mapping[str, Json]) -> Mapping[str, Json]:
+        """What a model says without given secrets, and else as it was."""
+        if not self._sure:
+            return message
+        return {name: _walked(value, self._given, frozenset()) for name, value in message.items()}
 
     def data(self, data: bytes) -> bytes:
         """A record's bytes without given secrets; the same object where there is none."""
@@ -117,6 +120,30 @@ class Redactor:
             if form in data:
                 data = data.replace(form, HIDDEN.encode())
         return data
+
+    def record(self, value: bytes | None, headers: Headers) -> tuple[bytes | None, Headers]:
+        """Value and headers of a record without given secrets.
+
+        Where there were some a header :data:`REDACTED` is added, so that nobody takes the record for
+        what its sender wrote.
+        """
+        if not self._has_any(value, headers):
+            return value, headers
+        kept = None if value is None else self.data(value)
+        clean = tuple((name, None if each is None else self.data(each)) for name, each in headers)
+        changed = ["value"] if kept is not value else []
+        changed += [name for (name, was), (_, now) in zip(headers, clean, strict=True) if was is not now]
+        return kept, (*clean, (REDACTED, ",".join(changed).encode()))
+
+    def _has_any(self, value: bytes | None, headers: Headers) -> bool:
+        """In loops of their own: this is asked of every record."""
+        for form in self._sure_bytes:
+            if value is not None and form in value:
+                return True
+            for _, each in headers:
+                if each is not None and form in each:
+                    return True
+        return False
 
     def _given(self, text: str) -> str:
         for form in self._sure:
@@ -176,3 +203,7 @@ def _walked(value: Json, hide: _Hide, names: frozenset[str]) -> Json:
             return [_walked(each, hide, names) for each in value]
         case _:
             return value
+
+
+NO_SECRETS: Final = Redactor()
+"""The redactor of a process that was given none."""

@@ -79,6 +79,7 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
 
 async def _log(settings: Settings) -> AsyncIterator[Finding]:
     from streams.kafka import admin
+    from streams.kafka.allowed import missing
     from streams.log import LogUnavailable, NotAllowed
 
     for finding in _access(settings.access):
@@ -95,6 +96,7 @@ async def _log(settings: Settings) -> AsyncIterator[Finding]:
     if all(faults):
         return
     try:
+        lacking = await missing(settings, "worker")
         problems = await admin.check(settings)
     except NotAllowed as error:
         what, _, do = str(error).partition("; to do: ")
@@ -103,6 +105,10 @@ async def _log(settings: Settings) -> AsyncIterator[Finding]:
     except LogUnavailable as error:
         yield Finding(about="brokers", level="problem", what=str(error), to_do=todo)
         return
+    for acl in lacking:
+        what = f"a worker may not {acl.operation} {acl.resource} {acl.name} ({acl.why})"
+        todo = "`anabranch acls worker --commands` prints how to allow it"
+        yield Finding(about="access", level="problem", what=what, to_do=todo)
     for each in problems:
         yield Finding(about="topics", level="problem", what=f"{each.topic} {each.what}", to_do=each.remedy)
     if not problems:

@@ -11,6 +11,7 @@ from agents.ports import ModelError
 from streams.cli.endpoint import advice, list_models, nearest
 from streams.cli.exits import Exit, Stop
 from streams.kafka import admin
+from streams.kafka.allowed import missing
 from streams.log import LogUnavailable, NotAllowed
 from streams.settings import Settings
 
@@ -24,11 +25,18 @@ async def ready(settings: Settings, *, wait_s: float) -> Settings:
     """Wait for Kafka and the endpoint, check the topics, choose the model; the settings with it.
 
     Raises:
-        Stop: topics are missing or wrong, or there is no model to use.
+        Stop: topics are missing or wrong, something is not allowed, or there is no model to use.
         LogUnavailable: no broker in *wait_s* seconds.
         NotAllowed: the brokers do not let us in.
     """
     ends = asyncio.get_running_loop().time() + wait_s
+    if lacking := await _patiently(lambda: missing(settings, "worker"), ends):
+        told = "\n".join(f"  {acl.operation} {acl.resource} {acl.name} ({acl.why})" for acl in lacking)
+        raise Stop(
+            f"Kafka at {settings.brokers} does not let this worker do what it has to:\n{told}\n"
+            "to do: `anabranch acls worker --commands` prints how to allow it",
+            Exit.POOR,
+        )
     problems = await _patiently(lambda: admin.check(settings), ends)
     if problems:
         told = "\n".join(f"  {each.topic} {each.what}; to do: {each.remedy}" for each in problems)

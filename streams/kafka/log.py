@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Self
 
+from streams.access import Access
 from streams.kafka import following
 from streams.kafka.claims import Ownership
 from streams.kafka.connection import why_not
@@ -41,7 +42,7 @@ class KafkaLog:
     def __init__(self, settings: Settings, *, find_s: float = FIND_S) -> None:
         self._settings = settings
         self._find_s = find_s
-        self.outage = Outage(settings.brokers)
+        self.outage = Outage(settings.brokers, self._knock if settings.access != Access() else None)
         self._producer: KafkaProducer | None = None
 
     async def __aenter__(self) -> Self:
@@ -64,6 +65,11 @@ class KafkaLog:
                     ) from error
                 await asyncio.sleep(AGAIN_S)
         return self
+
+    async def _knock(self) -> str:
+        nothing = LogUnavailable()
+        why = await why_not(self._settings, nothing)
+        return "" if why is nothing else str(why)
 
     async def __aexit__(self, *_: object) -> None:
         await self.outage.end()

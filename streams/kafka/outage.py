@@ -1,7 +1,8 @@
-"""Says once when the brokers go away, and once when they are back."""
+"""Says once when the brokers go away, or do not let us in any more, and once when that is over."""
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import structlog
@@ -9,6 +10,8 @@ import structlog
 ASK_S = 2.0
 """Seconds that a broker has to take a connection."""
 EVERY_S = 1.0
+KNOCK_S = 10.0
+"""Seconds between two tries whether the brokers still let us in."""
 AGAIN_S = 60.0
 """Seconds in which a warning of the same kind is shown once."""
 HELD = 100
@@ -25,11 +28,18 @@ class Outage(logging.Handler):
     counted). While :meth:`watch` is on, their warnings come here instead of into the log: each
     asks whether a broker still takes connections. While none does they are only counted; else they
     pass, those without a traceback once per kind in :data:`AGAIN_S` seconds.
+
+    Args:
+        knock: Says why the brokers do not let us in, nothing where they do; None where they ask for
+            nothing. A credential that is no longer taken is an outage, too.
     """
 
-    def __init__(self, brokers: str) -> None:
+    def __init__(self, brokers: str, knock: Callable[[], Awaitable[str]] | None = None) -> None:
         super().__init__(logging.WARNING)
         self._brokers = brokers
+        self._knock = knock
+        self._knocked = -KNOCK_S
+        self._refused = ""
         self._asking: asyncio.Task[None] | None = None
         self._away = False
         self._held: list[logging.LogRecord] = []
@@ -95,11 +105,12 @@ class Outage(logging.Handler):
 
     async def _ask(self, reason: str, *, tell: bool) -> None:
         began = self._loop.time()
-        while not await self._reachable():
+        while not (reachable := await self._reachable()) or await self._is_refused():
             if not self._away:
                 self._away = True
                 self._kept_back, self._held = len(self._held), []
-                log.error("kafka_unreachable", brokers=self._brokers, reason=reason)
+                event = "kafka_refuses_us" if reachable else "kafka_unreachable"
+                log.error(event, brokers=self._brokers, reason=self._refused if reachable else reason)
             await asyncio.sleep(EVERY_S)
         if self._away:
             self._away = False
@@ -118,6 +129,12 @@ class Outage(logging.Handler):
             return False
         self._seen[kind] = now
         return True
+
+    async def _is_refused(self) -> bool:
+        if self._knock is not None and self._loop.time() - self._knocked >= KNOCK_S:
+            self._knocked = self._loop.time()
+            self._refused = await self._knock()
+        return bool(self._refused)
 
     async def _reachable(self) -> bool:
         for server in self._brokers.split(","):

@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError
 from streams.kafka.connection import client_options
 from streams.kafka.errors import in_our_words
 from streams.log import Headers, LogUnavailable, RecordRefused
+from streams.redaction import redactor
 from streams.settings import Settings
 from streams.topics import MAX_LETTER_BYTES
 
@@ -183,6 +184,7 @@ class KafkaProducer:
 
     def __init__(self, settings: Settings, producer: AIOKafkaProducer | None) -> None:
         self._settings = settings
+        self._redactor = redactor(settings.secrets)
         self._producer = producer
         self._deliveries = Deliveries(self._failed)
         self._broken = producer is None
@@ -194,6 +196,7 @@ class KafkaProducer:
         """Put a record in line; the future is its offset once the log has it."""
         if self._broken:
             await self._replace()
+        value, headers = self._redactor.record(value, headers)
         try:
             return await put(
                 self._producer,

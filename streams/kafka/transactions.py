@@ -14,6 +14,7 @@ from aiokafka.protocol.transaction import EndTxnRequest
 from streams.kafka.errors import in_our_words
 from streams.kafka.producers import END_S, Deliveries, put, stop_producer
 from streams.log import Entry, Fenced, Headers, LogUnavailable, RecordRefused
+from streams.redaction import redactor
 from streams.settings import Settings
 
 ABORT_S = 3.0
@@ -50,6 +51,7 @@ class KafkaTransactions:
 
     def __init__(self, settings: Settings, identity: str, producer: AIOKafkaProducer) -> None:
         self._settings = settings
+        self._redactor = redactor(settings.secrets)
         self._identity = identity
         self._producer = producer
         self._deliveries = Deliveries(self._failed)
@@ -59,7 +61,7 @@ class KafkaTransactions:
         self._over: str | None = None
 
     async def send(
-        self, topic: str, value: bytes | None, *, key: bytes, partition: int, headers: Headers = ()
+        self, topic: str, value: bytes | None, *, key: bytes | None, partition: int, headers: Headers = ()
     ) -> "asyncio.Future[int]":
         """Put a record in the open transaction.
 
@@ -67,12 +69,11 @@ class KafkaTransactions:
             RuntimeError: no transaction is open.
         """
         name = self._settings.prefix + topic
+        value, headers = self._redactor.record(value, headers)
         try:
             sent = await put(self._producer, self._deliveries, name, (value, key, partition, headers))
         except IllegalOperation as error:
-            raise RuntimeError(
-                f"{self._identity}: send to {name}-{partition} outside a transaction"
-            ) from error
+            raise self._outside(f"send to {name}-{partition} for {self._identity}") from error
         except KafkaError as error:
             raise in_our_words(error, f"send to {name}-{partition} for {self._identity}") from error
         self._sent.append(sent)
@@ -89,7 +90,8 @@ class KafkaTransactions:
         """
         name = self._settings.prefix + topic
         batch = self._producer.create_batch()
-        for key, value, headers in entries:
+        for key, given, carried in entries:
+            value, headers = self._redactor.record(given, carried)
             if batch.append(key=key, value=value, timestamp=None, headers=list(headers)) is None:
                 await self._send_batch(batch, name, partition)
                 batch = self._producer.create_batch()
@@ -104,7 +106,7 @@ class KafkaTransactions:
         except AssertionError as error:  # aiokafka's word for a partition that is not there
             raise RecordRefused(f"{what}: the topic has no such partition") from error
         except IllegalOperation as error:
-            raise RuntimeError(f"{what}: outside a transaction") from error
+            raise self._outside(what) from error
         except KafkaError as error:
             raise in_our_words(error, what) from error
         self._sent.append(self._deliveries.follow(sent, what))
@@ -125,7 +127,10 @@ class KafkaTransactions:
         except BaseException as error:
             for sent in self._sent:
                 sent.add_done_callback(lambda done: done.cancelled() or done.exception())
+            ended_by = self._ended_by()
             await self._abort(error)
+            if ended_by is not None and isinstance(error, LogUnavailable):
+                raise in_our_words(ended_by, f"transaction of {self._identity}") from error
             raise
         self._over = "the outcome of a commit is unknown"
         await self._within(END_S, self._producer.commit_transaction(), "commit")
@@ -137,6 +142,21 @@ class KafkaTransactions:
         """Disconnect."""
         await stop_producer(self._producer)
         self._deliveries.close()
+
+    def _outside(self, what: str) -> Exception:
+        """The error of a send where aiokafka sees no open transaction: there is none, or it is over."""
+        ended_by = self._ended_by()
+        return (
+            RuntimeError(f"{what}: outside a transaction")
+            if ended_by is None
+            else in_our_words(ended_by, what)
+        )
+
+    def _ended_by(self) -> KafkaError | None:
+        """What ended the transaction, where aiokafka knows: errors of what comes after say nothing of it."""
+        end = self._producer._txn_manager.wait_for_transaction_end()  # noqa: SLF001 - it tells nobody else
+        error = end.exception() if end is not None and end.done() and not end.cancelled() else None
+        return error if isinstance(error, KafkaError) else None
 
     async def _abort(self, cause: BaseException) -> None:
         self._over = "fenced" if isinstance(cause, Fenced) else "a transaction could not be aborted"
