@@ -42,7 +42,7 @@ class Past:
         self.started: set[str] = set()
         self.tries: dict[int, int] = {}
         self._elsewhere: HandedOver | None = None
-        self._failed_since: set[int] = set()
+        self._aloft: set[int | str] = set()
         self._settled = False
         self._heard_at = 0.0
         self._changed: asyncio.Future[None] | None = None
@@ -53,45 +53,49 @@ class Past:
             entry = read_transcript(record)
         except Unreadable:
             return
-        self._heard_at = asyncio.get_running_loop().time()
         match entry:
-            case ModelCalled(n=n, reply=reply):
+            case ModelCalled(n=n, reply=reply, run=run):
                 self.replies.setdefault(n, reply)
-            case ModelFailed(n=n, tried=tried):
+                self._landed(n, run)
+            case ModelFailed(n=n, tried=tried, run=run):
                 self.tries[n] = max(self.tries.get(n, 0), tried)
-                self._failed_since.add(n)
+                self._landed(n, run)
             case ToolStarted(call=call):
                 self.started.add(call.id)
-            case ToolCalled(call=call):
+            case ToolCalled(call=call, run=run):
                 self.tools.setdefault(call.id, entry)
+                self._landed(call.id, run)
             case HandedOver() if not self._settled:
                 self._elsewhere = entry
-                self._failed_since.clear()
+                self._aloft = {*entry.model_calls, *entry.tool_calls}
             case AttemptEnded(event=event):
                 self.ended = event
             case HandedOver() | ValueChunk():
                 pass
+        if self._elsewhere is not None and entry.run == self._elsewhere.run:
+            self._heard_at = asyncio.get_running_loop().time()
         if self._changed is not None and not self._changed.done():
             self._changed.set_result(None)
 
+    def _landed(self, call: int | str, run: str) -> None:
+        if self._elsewhere is not None and run == self._elsewhere.run:
+            self._aloft.discard(call)
+
     @property
     def elsewhere(self) -> bool:
-        """Calls of this attempt are under way at the lane's last owner, and their replies still come."""
+        """Calls of this attempt are under way at the lane's last owner."""
         left = self._elsewhere
-        if left is None or self.ended is not None:
+        if left is None or self.ended is not None or not self._aloft:
             return False
-        if asyncio.get_running_loop().time() >= self._heard_at + left.within_s:
-            return False  # or their owner has fallen silent: they never will
-        return any(n not in self.replies and n not in self._failed_since for n in left.model_calls) or any(
-            name not in self.tools for name in left.tool_calls
-        )
+        # Or their owner has fallen silent: their replies never come.
+        return asyncio.get_running_loop().time() < self._heard_at + left.within_s
 
     async def settle(self) -> None:
-        """Wait for the replies that still come from the lane's last owner.
+        """Wait for the replies that still come from the lane's last owner, and are not known yet.
 
         It says again and again that they do; once it falls silent they never will.
         """
-        while self._elsewhere is not None and self.elsewhere:
+        while self._elsewhere is not None and self.elsewhere and not self._known():
             self._changed = asyncio.get_running_loop().create_future()
             try:
                 async with asyncio.timeout_at(self._heard_at + self._elsewhere.within_s):
@@ -100,8 +104,11 @@ class Past:
                 break
             finally:
                 self._changed = None
-        # Who hands over from now on has lost the lane long ago, unknowingly.
-        self._settled, self._elsewhere = True, None
+        self._settled = True  # who hands over from now on has lost the lane long ago, unknowingly
+
+    def _known(self) -> bool:
+        """Whether all that is under way elsewhere has a reply: someone made the same calls before."""
+        return all(call in self.replies or call in self.tools for call in self._aloft)
 
 
 NO_PAST = Past()
@@ -154,17 +161,23 @@ class Pasts:
     async def settle(self, key: bytes, past: Past) -> None:
         """As :meth:`Past.settle`."""
         await past.settle()
-        self._handed_over.pop(key, None)
+        self._put_away(key)
 
     def end(self, key: bytes) -> None:
         """The attempt is over."""
         self._live.pop(key, None)
-        self._handed_over.pop(key, None)
+        self._put_away(key)
+
+    def _put_away(self, key: bytes) -> None:
+        """Where calls are under way elsewhere they count until they land, or their owner falls silent."""
+        if key in self._handed_over and not self._handed_over[key].elsewhere:
+            del self._handed_over[key]
 
     def forget(self) -> None:
         """Whatever was delivered again has begun: keep nothing for others."""
         self._records.clear()
-        self._handed_over = {key: past for key, past in self._handed_over.items() if key in self._live}
+        for key in list(self._handed_over):
+            self._put_away(key)
 
     @property
     def elsewhere(self) -> int:

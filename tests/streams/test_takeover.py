@@ -75,3 +75,37 @@ def test_what_was_handed_over_and_is_over_takes_nobodys_place() -> None:
         assert take_in() == 0, "whoever handed it over is gone"
 
     run(story())
+
+
+def test_a_call_under_way_elsewhere_counts_until_it_lands_there() -> None:
+    """Also where its reply is known already, since a process that slept had made the same call before."""
+
+    async def story() -> None:
+        cluster = MemoryCluster({TRANSCRIPTS: 1})
+        sender = Sender(cluster.connect("worker").producer)
+        pasts = Pasts(lambda _: True)
+        request, key = asks(user("one")), b"default/g/t/1"
+        reply = await says("yes")(request, 1.0)
+
+        def take_in() -> int:
+            for record in cluster.records(TRANSCRIPTS):
+                pasts.add(record)
+            return pasts.elsewhere
+
+        slept, last, ours = (Journal(sender, sub_task("t"), partition=0, run=name) for name in "abc")
+        await slept.model_called(1, 0, request, reply)
+        await last.handed_over([1], within_s=10.0)
+        assert take_in() == 1
+        past = pasts.begin(key)
+        await asyncio.wait_for(pasts.settle(key, past), 0.1)
+        assert list(past.replies) == [1]
+        await asyncio.sleep(5)
+        await ours.model_called(2, 0, request, reply)
+        assert take_in() == 1, "the last owner still runs it"
+        await asyncio.sleep(5)
+        assert take_in() == 0, "or it is gone: what we journal says nothing of it"
+        await last.handed_over([1], within_s=10.0)
+        await last.model_called(1, 0, request, reply)
+        assert take_in() == 0
+
+    run(story())
