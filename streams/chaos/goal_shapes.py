@@ -35,8 +35,11 @@ def _join(chance: Random) -> Fields:
 
 
 def large(chance: Random) -> Fields:
-    """About a hundred sub-tasks: side by side, or into one."""
-    shape = chance.choice(("plan 40", "plan 100", "join 99", "noop 100"))
+    """About a hundred sub-tasks: side by side, or into one.
+
+    A model that joins 99 results says more than it may, and its sub-task would be tried again and again.
+    """
+    shape = chance.choice(("plan 40", "plan 100", "join 99 noop", "noop 100"))
     return _words(f"[[{shape}]]", tools=["noop"] if "noop" in shape else [])
 
 

@@ -2,6 +2,7 @@
 
 import secrets
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -65,7 +66,7 @@ async def play_rounds(
         figures = sum_of(each.figures for each in rounds)
         print_json({"type": "Rounds", "rounds": len(rounds), "broken": broken, **_figures(figures)})
     else:
-        console().print(table(rounds))
+        console().print(table(rounds) if sys.stdout.isatty() else markdown(rounds), markup=False)
     if broken:
         raise Stop(f"not as they should be: rounds {', '.join(map(str, broken))}; see {run}", Exit.POOR)
 
