@@ -25,10 +25,11 @@ from streams.journal import Journal
 from streams.lane import Lane
 from streams.log import Delivery, Log, LogUnavailable, Record, RecordRefused
 from streams.outcome import Outcomes, unreadable
+from streams.redaction import redactor
 from streams.settings import Settings
 from streams.standing import Standing
 from streams.takeover import TakeOver
-from streams.topics import DEAD_LETTERS, SUBTASKS
+from streams.topics import SUBTASKS
 from streams.transcript import attempt_key
 from streams.wire.commands import read_command
 from streams.wire.envelope import Unreadable, Unwritable
@@ -68,7 +69,7 @@ class Lanes:
         self._settings, self._crew, self._run, self._chance = settings, crew, run, chance
         self._resolver = Resolver(log)
         self._outcomes = Outcomes(
-            sender, lanes=settings.lanes, run=run, chance=chance, secret=settings.api_key
+            sender, lanes=settings.lanes, run=run, chance=chance, hide=redactor(settings.secrets).text
         )
         self._lanes: set[Lane] = set()
         self._attempts = Attempts(lambda task: any(task in lane.held for lane in self._lanes))
@@ -192,10 +193,11 @@ class Lanes:
                 past=past,
                 resolver=self._resolver,
                 chance=self._chance,
+                redactor=redactor(self._settings.secrets),
             )
             await attempt.take()
             try:
-                return await self._run_attempt(command, attempt, key, record.partition)
+                return await self._run_attempt(command, attempt, key, record)
             except EndedElsewhere:
                 assert past.ended is not None
                 await self._outcomes.send(past.ended)
@@ -204,10 +206,10 @@ class Lanes:
             takeover.over(key)
 
     async def _run_attempt(
-        self, command: Command, attempt: RunningAttempt, key: bytes, partition: int
+        self, command: Command, attempt: RunningAttempt, key: bytes, record: Record
     ) -> bool:
         """From here on the attempt outlives its lane: what is paid for is journaled, or told to its job."""
-        self._attempts.begin(Begun(key=key, lane=partition, attempt=attempt))
+        self._attempts.begin(Begun(key=key, lane=record.partition, attempt=attempt))
         attempt.begin()
         began = self._time()
         telling = self._outcomes.tell_start_later(command)
@@ -221,26 +223,20 @@ class Lanes:
             attempt.give_back()
             self._attempts.step()  # telling its end is work of its own
         ran_s = self._time() - began
-        await self._outcomes.tell(command, attempt, outcome, ran_s=ran_s, key=key, partition=partition)
+        await self._outcomes.tell(command, attempt, outcome, ran_s=ran_s, key=key, partition=record.partition)
         try:
             # Nothing is acknowledged whose journal is not written: a crash would make its calls again.
             await attempt.end()
         except (RecordRefused, Unwritable) as error:
-            self._log.error("journal_refused", lane=partition, attempt=key.decode(), reason=str(error))
+            reason = f"the journal of {key.decode()} could not be written whole: {error}"
+            self._log.error("journal_refused", lane=record.partition, attempt=key.decode(), reason=reason)
+            await dead_letters.bury(self._sender, record, reason)
         return True
 
     async def _bury(self, record: Record, reason: str) -> bool:
         """A command that cannot be read: a dead letter, and word to its job where the key names it."""
         self._log.warning("command_unreadable", lane=record.partition, offset=record.offset, reason=reason)
-        for write in (dead_letters.write, dead_letters.write_without_value):
-            key, value, headers = write(record, reason)
-            try:
-                await self._sender.deliver(
-                    DEAD_LETTERS, value, key=key, partition=record.partition, headers=headers
-                )
-                break
-            except RecordRefused as error:
-                self._log.warning("dead_letter_refused", lane=record.partition, reason=str(error))
+        await dead_letters.bury(self._sender, record, reason)
         if event := unreadable(record.key, reason):
             await self._outcomes.send(event)
         return True
