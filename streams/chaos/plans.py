@@ -7,7 +7,7 @@ from typing import Final
 
 from streams.chaos.attacks import Fault
 
-GOALS_S: Final = 8.0
+GOALS_S: Final = 12.0
 """Seconds over which the goals of a round come."""
 
 _FAULTS: Final = (3, 5)

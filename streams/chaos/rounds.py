@@ -167,8 +167,8 @@ async def _fight(
     recovery_s = time.monotonic() - ended if answered else None
     found = [task.result() for task in stand]
     jobs = {job for goal, offset in found if (job := goal.job_at(goal.partition, offset)) is not None}
-    await watch.answered(jobs, within_s=max(1.0, ended + ANSWERED_S - time.monotonic()))
-    return _Fought(expected=_expected(found), recovery_s=recovery_s, answered=answered)
+    await watch.answered({*jobs, *scene.expected}, within_s=max(1.0, ended + ANSWERED_S - time.monotonic()))
+    return _Fought(expected=_expected(found) | scene.expected, recovery_s=recovery_s, answered=answered)
 
 
 async def _submit(scene: Scene, goal: Submission, after_s: float) -> tuple[Submission, int]:

@@ -7,6 +7,7 @@ import argparse
 import runpy
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from streams.chaos import clocks, disk
 
@@ -25,12 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--kill-at", metavar="POINT:before|after:N", help="SIGKILL when that point is passed the N-th time"
     )
     parser.add_argument("--disk-full", action="store_true", help="nothing can be written to files")
+    parser.add_argument(
+        "--tools", type=Path, metavar="DIR", help="tools that break once are there; DIR holds what was broken"
+    )
     parser.add_argument("command", nargs="+", help="what would stand behind `anabranch`")
     asked = parser.parse_args(arguments)
     if asked.clock:
         clocks.set_apart(asked.clock)  # before anything is imported that asks for the time
     if asked.disk_full:
         disk.fill()
+    if asked.tools is not None:
+        from streams.chaos.tools import offer  # noqa: PLC0415 - as above
+
+        offer(asked.tools)
     sys.argv[1:] = asked.command
     if asked.kill_at is None:
         anabranch()

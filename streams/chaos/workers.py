@@ -196,7 +196,18 @@ class Workers:
         with log.open("wb") as output:
             began = now_ms()
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-c", _PROGRAM, *faults, "--", "worker", "--json"),
+                *(
+                    sys.executable,
+                    "-P",
+                    "-c",
+                    _PROGRAM,
+                    *faults,
+                    "--tools",
+                    str(self._place),
+                    "--",
+                    "worker",
+                    "--json",
+                ),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -10,7 +10,7 @@ from streams.chaos.fault_points import POINTS
 from streams.chaos.scene import Scene
 from streams.chaos.wiping import wipe_table
 
-POINT_S: Final = 12.0
+POINT_S: Final = 8.0
 """Seconds to wait for a worker to come to the point at which it is to be struck."""
 
 
@@ -101,7 +101,7 @@ async def crowd(scene: Scene, chance: Random) -> None:
 async def killed_at_a_point(scene: Scene, chance: Random) -> None:
     """A worker is gone at once just before or after it begins, sends, commits or acknowledges something."""
     worker = scene.workers.pick(chance)
-    point = f"{chance.choice(POINTS)}:{chance.choice(('before', 'after'))}:{chance.randint(1, 12)}"
+    point = f"{chance.choice(POINTS)}:{chance.choice(('before', 'after'))}:{chance.randint(1, 5)}"
     if worker is None:
         return
     worker.taken = True
@@ -109,6 +109,8 @@ async def killed_at_a_point(scene: Scene, chance: Random) -> None:
     striking.taken = True
     await striking.ready()
     await worker.stop()
+    for number in range(3):  # so that there is something to do
+        await scene.ask("[[plan 4]]", id=f"point-{number}-{chance.getrandbits(16)}")
     try:
         async with asyncio.timeout(POINT_S):
             await striking.end()
