@@ -112,7 +112,9 @@ async def test_what_an_orchestrator_asks_for_lands_once_though_its_connection_is
             for number in range(4):
                 source = Source(topic="goals", partition=0, offset=number)
                 event = GoalRejected(job=f"default/g{number}", reason="none", source=source)
-                await outside.producer.send(JOB_EVENTS, write_event(event), key=b"k", partition=0)
+                await outside.producer.send(
+                    JOB_EVENTS, write_event(event), key=event.job.encode(), partition=0
+                )
                 await answered(outside, number + 1)
             assert trap.sprung == 1
         finally:

@@ -29,7 +29,9 @@ async def test_the_owner_takes_its_identity_back(new_system: NewSystem, abort: b
                 for number in range(3):
                     source = Source(topic="goals", partition=0, offset=number)
                     event = GoalRejected(job=f"default/g{number}", reason="none", source=source)
-                    await log.producer.send(JOB_EVENTS, write_event(event), key=b"k", partition=0)
+                    await log.producer.send(
+                        JOB_EVENTS, write_event(event), key=event.job.encode(), partition=0
+                    )
                     seen += [read_answer(record).id for record in await anext(coming)]
                     if number < 2:
                         assert await take_over(settings, 0, abort=abort)
