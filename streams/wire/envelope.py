@@ -28,6 +28,20 @@ class Unreadable(Exception):
     """A record that is not what its topic should hold; the message names the field and what is wrong."""
 
 
+class NewerVersion(Unreadable):
+    """A record of a later version of its schema than this program reads.
+
+    Attributes:
+        kind: The record's type as it says it, empty where it says none.
+    """
+
+    def __init__(self, version: int, kind: object = "") -> None:
+        super().__init__(
+            f"v: schema version {version} is newer than {VERSION}, which this program reads: upgrade it"
+        )
+        self.kind = kind if isinstance(kind, str) else ""
+
+
 class Unwritable(Exception):
     """A value that has no JSON: too deep, an integer beyond 64 bits, a lone surrogate, no JSON type.
 
@@ -86,6 +100,19 @@ def _deeper(data: bytes, value: object, depth: int) -> bool:
     except orjson.JSONEncodeError:
         return True
     return False
+
+
+def check_version(version: object, kind: object) -> None:
+    """Whether this program reads records of this version, and of what type they say they are.
+
+    Raises:
+        NewerVersion: it is a later one.
+        Unreadable: it is none.
+    """
+    if type(version) is not int or version < 1:
+        raise Unreadable(f"v: should be the version of the record's schema, 1 to {VERSION}")
+    if version > VERSION:
+        raise NewerVersion(version, kind)
 
 
 def why(error: ValidationError) -> str:
@@ -154,13 +181,7 @@ class Kinds(Generic[T]):
         written = parse(record.value, depth=self._depth)
         if type(written) is not dict:
             raise Unreadable("the value is not a JSON object")
-        version = written.get("v")
-        if type(version) is not int or version != VERSION:
-            if type(version) is not int or version < VERSION:
-                raise Unreadable("v: should be the version of the record's schema, 1")
-            raise Unreadable(
-                f"v: version {version} is newer than {VERSION}, which this program reads; upgrade it"
-            )
+        check_version(written.get("v"), written.get("type"))
         return written
 
     def validate(self, written: dict[str, Json], record: Record) -> T:

@@ -16,7 +16,7 @@ from agents.strict_json import NoOneMeaning, decode
 from streams.core.events import JobSubmitted
 from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
 from streams.core.values import Inline, JobId, Json
-from streams.log import Record
+from streams.log import Headers, Record
 from streams.wire import cloud_events, values
 from streams.wire.cloud_events import BadCloudEvent, CloudEvent
 from streams.wire.envelope import Unreadable, parse
@@ -69,8 +69,7 @@ def read_goal(record: Record, *, lanes: int) -> JobSubmitted | BadGoal:
         fields = read_fields(written)
         digest = _digest(fields)
         plan = brought_plan(fields)
-        if crowd := too_many(record.headers):
-            raise _Refused(crowd)
+        _carry(record.headers)
     except _Ambiguous as error:
         return BadGoal(reason=str(error), job=_job(error.fields, None))
     except (_Refused, BadCloudEvent, BadFields, Unreadable) as error:
@@ -84,6 +83,11 @@ def read_goal(record: Record, *, lanes: int) -> JobSubmitted | BadGoal:
         headers=read_headers(record.headers),
         plan=plan,
     )
+
+
+def _carry(headers: Headers) -> None:
+    if crowd := too_many(headers):
+        raise _Refused(crowd)
 
 
 def _opened(record: Record) -> "tuple[CloudEvent | None, bytes | Json, str]":

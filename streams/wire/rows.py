@@ -29,7 +29,7 @@ from streams.core.states import (
 )
 from streams.core.values import Usage
 from streams.log import Record
-from streams.wire.envelope import VERSION, Unreadable, why
+from streams.wire.envelope import VERSION, Unreadable, check_version, why
 from streams.wire.models import model_of
 
 POSITION_KEY: Final = "@position"
@@ -101,7 +101,7 @@ def read_row(record: Record) -> Row:
     """A row from its record.
 
     Raises:
-        Unreadable: it is no row of this version.
+        NewerVersion, Unreadable: as of :func:`parse_row`.
     """
     return parse_row(record.value or b"")
 
@@ -110,12 +110,12 @@ def parse_row(value: bytes) -> Row:
     """A row from its record's value.
 
     Raises:
-        Unreadable: it is no row of this version.
+        NewerVersion: a program of a later version wrote it.
+        Unreadable: it is no row.
     """
     try:
         data = orjson.loads(value)
-        if data["v"] > VERSION:
-            raise Unreadable(f"schema version {data['v']}, this program reads up to {VERSION}")
+        check_version(data["v"], data["type"])
         if data["type"] == "SubTaskRow":
             task = data["task"]
             return SubTaskRow(
@@ -127,5 +127,5 @@ def parse_row(value: bytes) -> Row:
     except ValidationError as error:
         raise Unreadable(f"no row of the table: {why(error)}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise Unreadable(f"no row of the table: {error!r}") from error
+        raise Unreadable(f"no row of the table: {repr(error)[:200]}") from error
     return row

@@ -193,7 +193,7 @@ def test_an_event_is_a_claim_check_for_its_result() -> None:
         with pytest.raises(ValueLost, match="digest"):
             await resolver.resolve(replace(reference, digest="00" * 32))
         other = await log.producer.send(
-            "job-events", write_event(DeadlinePassed(job="a/b")), key=b"a", partition=0
+            "job-events", write_event(DeadlinePassed(job="a/b")), key=b"a/b", partition=0
         )
         with pytest.raises(ValueLost, match="no result"):
             await resolver.resolve(replace(reference, offsets=(await other,)))

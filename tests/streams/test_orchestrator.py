@@ -44,14 +44,18 @@ def started(task: str, name: str = "g") -> Event:
 
 
 def succeeded(task: str, name: str = "g", result: str = "done") -> Event:
-    return SubTaskSucceeded(job=f"default/{name}", task=task, attempt=1, result=Inline(value=result))
+    size = len(result) + 2
+    return SubTaskSucceeded(
+        job=f"default/{name}", task=task, attempt=1, result=Inline(value=result), size=size
+    )
 
 
 class OnePartition:
     """A system of one partition: events in, rows, commands and answers out. No lane works."""
 
     def __init__(self, *, record_bytes: int = 1_048_576) -> None:
-        self.cluster = MemoryCluster(dict.fromkeys(TOPICS, 1), limits=Limits(record_bytes=record_bytes))
+        limits = Limits(record_bytes=record_bytes, topic_bytes={DEAD_LETTERS: record_bytes + 1_000})
+        self.cluster = MemoryCluster(dict.fromkeys(TOPICS, 1), limits=limits)
         self.outside = self.cluster.connect("outside")
         self.settings = Settings(lanes=1, stage_s=STAGE_S)
 
@@ -226,7 +230,7 @@ def test_an_event_of_a_job_under_way_that_cannot_be_committed_ends_its_job_with_
         here.orchestrator()
         await here.put(submitted("a"), submitted("b"), planned("a"), planned("b"))
         with capture_logs():  # to print the tracebacks takes most of the time
-            room = 9_000 - len("default/a") - len(write_event(succeeded("t0", "a", "")))
+            room = 9_000 - len("default/a") - len(write_event(succeeded("t0", "a", ""))) - 3  # of its size
             event = succeeded("t0", "a", "x" * room)
             await here.put(
                 started("t0", "b"), succeeded("t0", "b"), event, succeeded("t1", "b"), succeeded("t1", "a")

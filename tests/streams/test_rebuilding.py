@@ -164,7 +164,7 @@ def test_an_event_whose_row_is_refused_ends_its_job_and_holds_up_nobody() -> Non
 
     def as_large_as_can_be(event: Callable[[str], Event]) -> Event:
         """It fits on the log, and not into a row, which holds a little more."""
-        return event("x" * (9_000 - len("default/a") - len(write_event(event("")))))
+        return event("x" * (9_000 - len("default/a") - len(write_event(event("x" * 1_000))) + 1_000))
 
     async def story() -> None:
         here = OnePartition(record_bytes=9_000)

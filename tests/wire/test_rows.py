@@ -55,8 +55,8 @@ def test_what_is_no_row_is_unreadable(value: bytes) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"v": 2}, "schema version 2, this program reads up to 1"),
-        ({"v": "1"}, "no row of the table"),
+        ({"v": 2}, "schema version 2 is newer than 1"),
+        ({"v": "1"}, "v: should be the version"),
         ({"type": "Spell"}, "'Spell'"),
         ({"is": "Sleeping"}, "'Sleeping'"),
         ({"state": {"attempt": "1"}}, "attempt: "),
