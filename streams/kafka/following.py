@@ -10,7 +10,7 @@ from aiokafka.errors import ConsumerStoppedError, KafkaError
 
 from streams.kafka.connection import client_options
 from streams.kafka.errors import in_our_words
-from streams.kafka.reading import make_consumer, records, stop_consumer
+from streams.kafka.reading import make_consumer, records, start_consumer, stop_consumer
 from streams.log import LogUnavailable, NoSuchTopic, Record
 from streams.settings import Settings
 
@@ -61,7 +61,7 @@ async def ends(settings: Settings, topic: str, numbers: Sequence[int]) -> dict[i
     consumer = make_consumer(settings)
     try:
         async with asyncio.timeout(BEGIN_S):
-            await consumer.start()
+            await start_consumer(consumer, settings.prefix + topic)
             found = await consumer.end_offsets(places)
     except TimeoutError as error:
         raise LogUnavailable(f"{what}: no answer in {BEGIN_S:g} s") from error
@@ -87,7 +87,7 @@ async def follow(
     try:
         try:
             async with asyncio.timeout(BEGIN_S):
-                await consumer.start()
+                await start_consumer(consumer, settings.prefix + topic)
                 # Before the assignment: an assigned partition begins to fetch from its own idea of a place.
                 begins = await _begins(consumer, places, since)
                 consumer.assign(places)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, TopicAuthorizationFailedError
 
 from streams.kafka.connection import client_options
 from streams.kafka.errors import in_our_words
@@ -57,6 +57,20 @@ async def _stop(consumer: AIOKafkaConsumer) -> None:
         log.debug("consumer_stopped_with_error", reason=str(error))
 
 
+async def start_consumer(consumer: AIOKafkaConsumer, topic: str) -> None:
+    """Start a consumer without a group, and have its topic known.
+
+    Raises:
+        TopicAuthorizationFailedError: we may not see it. By itself aiokafka would go on asking where
+            its partitions are for as long as a request may take.
+    """
+    await consumer.start()
+    client = consumer._client  # noqa: SLF001 - it tells nobody else
+    await client.set_topics([topic])
+    if topic in client.cluster.unauthorized_topics:
+        raise TopicAuthorizationFailedError(topic)
+
+
 def records(topic: str, fetched: "Iterable[ConsumerRecord[bytes | None, bytes | None]]") -> list[Record]:
     """What aiokafka fetched, under the topic's name without prefix."""
     return [
@@ -78,7 +92,7 @@ async def read(
     consumer = make_consumer(settings)
     try:
         async with asyncio.timeout(PROGRESS_S) as deadline:
-            await consumer.start()
+            await start_consumer(consumer, place.topic)
             consumer.assign([place])
             end = (await consumer.end_offsets([place]))[place]
             position = await _begin(consumer, place, offset, since, end)
