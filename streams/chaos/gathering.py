@@ -127,7 +127,7 @@ def lag(found: Mapping[str, Sequence[Record]], done: Iterable[Committed]) -> dic
     return behind
 
 
-async def read_whole(settings: Settings) -> dict[str, list[Record]]:
+async def read_whole(settings: Settings) -> dict[str, tuple[Record, ...]]:
     """Every committed record of a system, by topic without its prefix, by partition and offset.
 
     Raises:
@@ -162,7 +162,8 @@ async def read_whole(settings: Settings) -> dict[str, list[Record]]:
     finally:
         await stop_consumer(consumer)
     return {
-        name: sorted(those, key=lambda each: (each.partition, each.offset)) for name, those in found.items()
+        name: tuple(sorted(those, key=lambda each: (each.partition, each.offset)))
+        for name, those in found.items()
     }
 
 

@@ -50,6 +50,7 @@ def kept(place: Path) -> Evidence:
         raise NoEvidence(f"{place} holds no evidence of a round: {error}") from None
     for name, kind in _FOLDED.items():
         rest[name] = tuple(kind(**_tuples(each)) for each in rest[name])
+    rest["open_transactions"] = tuple(rest["open_transactions"])
     rest["expected"] = {job: Expected(**each) for job, each in rest["expected"].items()}
     return Evidence(records=records, seen=seen, **_tuples(rest))
 

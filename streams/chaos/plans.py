@@ -7,8 +7,10 @@ from typing import Final
 
 from streams.chaos.attacks import Fault
 
+JOBS: Final = 25
+"""Jobs of a round; one of so many has about a hundred sub-tasks."""
 GOALS_S: Final = 12.0
-"""Seconds over which the goals of a round come."""
+"""Seconds over which they come."""
 
 _FAULTS: Final = (3, 5)
 _WITHIN_S: Final = (0.5, 10.0)
@@ -36,10 +38,14 @@ class Plan:
 
     Attributes:
         strikes: Earliest first; none in a calm round.
+        jobs: How many, beside those that faults bring.
+        goals_s: Seconds over which they come.
     """
 
     seed: int
     strikes: tuple[Strike, ...]
+    jobs: int = JOBS
+    goals_s: float = GOALS_S
 
 
 def seeds(seed: int, rounds: int) -> range:

@@ -16,7 +16,7 @@ from streams.chaos.evidence import Evidence, Expected
 from streams.chaos.goals import Submission, expected_of, submissions, with_answers
 from streams.chaos.ground import Ground
 from streams.chaos.open_transactions import open_transactions
-from streams.chaos.plans import GOALS_S, Plan, Strike, chance
+from streams.chaos.plans import Plan, Strike, chance
 from streams.chaos.scene import Scene
 from streams.chaos.verifier import Verdict, judge
 from streams.chaos.workers import Workers
@@ -40,9 +40,6 @@ OPEN_S: Final = 10.0
 """Seconds from then until no transaction may be open."""
 
 LATENCY: Final = simulator.LogNormal(p50=0.5, p99=2.5)
-JOBS: Final = 25
-"""Jobs of a round; one of them has about a hundred sub-tasks."""
-
 CALLS_KEPT: Final = 100_000
 
 
@@ -84,7 +81,7 @@ class _Fought:
 
 async def _goals(plan: Plan, settings: Settings) -> tuple[Submission, ...]:
     """The round's goals with their answers."""
-    sent = submissions(plan.seed, JOBS, lanes=settings.lanes)
+    sent = submissions(plan.seed, plan.jobs, lanes=settings.lanes)
     return await asyncio.to_thread(with_answers, sent, base_url=settings.base_url)
 
 
@@ -155,7 +152,7 @@ async def _fight(
     sent = await goals
     async with asyncio.TaskGroup() as group:
         stand = [
-            group.create_task(_submit(scene, goal, GOALS_S * place / len(sent)))
+            group.create_task(_submit(scene, goal, plan.goals_s * place / len(sent)))
             for place, goal in enumerate(sent)
         ]
         for strike in plan.strikes:
