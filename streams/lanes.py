@@ -71,7 +71,7 @@ class Lanes:
         self._outcomes = Outcomes(
             sender, lanes=settings.lanes, run=run, chance=chance, hide=redactor(settings.secrets).text
         )
-        self._lanes: set[Lane] = set()
+        self._lanes: dict[Lane, None] = {}
         self._attempts = Attempts(lambda task: any(task in lane.held for lane in self._lanes))
         self._ends: dict[int, asyncio.Task[Mapping[int, int]]] = {}
         self._time = asyncio.get_running_loop().time
@@ -149,11 +149,11 @@ class Lanes:
         takeover = TakeOver(self._kafka, partition, ends=ends, first=first, lanes=self._settings.lanes)
         takeover.reading.add_done_callback(self._read_up)
         lane = Lane(partition, takeover)
-        self._lanes.add(lane)
+        self._lanes[lane] = None
         return lane
 
     def _leave(self, lane: Lane) -> None:
-        self._lanes.discard(lane)
+        self._lanes.pop(lane, None)
         self._attempts.cancel(lane.held)
         lane.takeover.reading.cancel()
 

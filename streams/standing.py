@@ -28,7 +28,7 @@ class Standing:
         self._session_timeout_s, self._monotonic, self._changed = session_timeout_s, monotonic, changed
         self._heard = float("-inf")
         self._rebalancing, self._generation = True, -1
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}  # who waits longest goes first
         self.owned: frozenset[int] = frozenset()
 
     @property
@@ -61,11 +61,11 @@ class Standing:
         """Wait until calls may begin."""
         while not self.sure:
             change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.add(change)
+            self._waiting[change] = None
             try:
                 await change
             finally:
-                self._waiting.discard(change)
+                del self._waiting[change]
 
     def _wake(self) -> None:
         if self.sure:

@@ -222,6 +222,7 @@ PATTERNS: tuple[Callable[[_Moment], Iterator[Incident]], ...] = (
     _stopped,
     _handover_killed,
     _asleep,
+    _asleep,
     _asleep_in_a_handover,
     _one_to_many_to_one,
     _no_broker,

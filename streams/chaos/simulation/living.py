@@ -1,8 +1,9 @@
 """One life: a scenario on the log in memory, from the first goal to the last lag, as evidence."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -62,7 +63,21 @@ def live(scenario: Scenario, answers: Mapping[JobId, Expected] | None = None) ->
         answers: What the answers must be; by default as :func:`answers_to` finds it.
     """
     known = answers_to(scenario) if answers is None else answers
-    return virtual_time.run(_Living(scenario, known).live())
+    with _no_collection():
+        return virtual_time.run(_Living(scenario, known).live())
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let the garbage collector wait: it ends generators that nobody holds any more, each a task of the
+    loop, at moments that no scenario names."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def answers_to(scenario: Scenario) -> dict[JobId, Expected]:
