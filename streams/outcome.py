@@ -1,7 +1,6 @@
 """From a command to its event: who runs it, and what is told to the job when it ends."""
 
 import asyncio
-import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,17 +11,23 @@ from streams.attempt import EndedElsewhere, LaneMoved, OutcomeUnknown, RunningAt
 from streams.claims import Resolver, check_in
 from streams.core.backoff import backoff
 from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
-from streams.core.events import Event, Planned, SubTaskFailed, SubTaskStarted, SubTaskSucceeded
+from streams.core.events import (
+    UNREADABLE,
+    Event,
+    Planned,
+    SubTaskFailed,
+    SubTaskStarted,
+    SubTaskSucceeded,
+)
 from streams.core.values import INLINE_BYTES, INLINE_SET_BYTES, Inline, Value
 from streams.delivery import Sender
 from streams.log import LogUnavailable, RecordRefused
+from streams.redaction import NO_SECRETS
 from streams.topics import JOB_EVENTS, partition_of
-from streams.transcript import AttemptEvent, attempt_key
+from streams.transcript import AttemptEvent, attempt_key, attempt_of
 from streams.wire.envelope import Unwritable
 from streams.wire.events import write_event
 from streams.wire.values import write_value
-
-ATTEMPT_KEY = re.compile(r"([^/]+/[^/]+)/([^/]+)/([0-9]{1,6})")
 
 START_TOLD_AFTER_S = 0.1
 
@@ -35,14 +40,20 @@ class Outcomes:
     Args:
         run: The process's own name for its life.
         chance: Numbers between 0 and 1, for the jitter of backoffs.
-        secret: The model endpoint's key, which no event may show.
+        hide: Takes secrets out of a reason, which no event may show.
     """
 
     def __init__(
-        self, sender: Sender, *, lanes: int, run: str, chance: Callable[[], float], secret: str = ""
+        self,
+        sender: Sender,
+        *,
+        lanes: int,
+        run: str,
+        chance: Callable[[], float],
+        hide: Callable[[str], str] = NO_SECRETS.text,
     ) -> None:
         self._sender, self._lanes, self._run, self._chance = sender, lanes, run, chance
-        self._secret = secret
+        self._hide = hide
         self._telling: set[asyncio.Task[None]] = set()
         self._running: dict[int, tuple[Command, float]] = {}
         self._time = asyncio.get_running_loop().time
@@ -185,9 +196,6 @@ class Outcomes:
             partition=partition_of(event.job, self._lanes),
         )
 
-    def _hide(self, words: str) -> str:
-        return words.replace(self._secret, "<key>") if self._secret else words
-
     def longest_overdue(self) -> tuple[str, float] | None:
         """The attempt whose time was over first: its name, and seconds since then."""
         if not self._running:
@@ -198,10 +206,8 @@ class Outcomes:
 
 def unreadable(key: bytes | None, reason: str) -> SubTaskFailed | None:
     """Word to the job of a command that cannot be read, where its key names the attempt."""
-    named = ATTEMPT_KEY.fullmatch((key or b"").decode(errors="replace"))
+    named = attempt_of(key)
     if named is None:
         return None
-    job, task, attempt = named.groups()
-    return SubTaskFailed(
-        job=job, task=task, attempt=int(attempt), kind="unreadable", reason=reason, final=False
-    )
+    job, task, attempt = named
+    return SubTaskFailed(job=job, task=task, attempt=attempt, kind=UNREADABLE, reason=reason, final=False)

@@ -6,6 +6,7 @@ how it came to its result. ``run`` names the worker's life that wrote the record
 ``offset`` say where it stands; as with events the reader sets these two.
 """
 
+import re
 from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import quote, unquote
@@ -194,6 +195,15 @@ TranscriptRecord: TypeAlias = AttemptRecord | ValueChunk
 def attempt_key(job: JobId, task: TaskId, attempt: int) -> bytes:
     """The key of an attempt's records on ``subtasks`` and ``transcripts``."""
     return f"{job}/{task}/{attempt}".encode()
+
+
+def attempt_of(key: bytes | None) -> tuple[JobId, TaskId, int] | None:
+    """Job, sub-task and attempt that such a key names, as of :func:`attempt_key`; None for other keys."""
+    named = _ATTEMPT_KEY.fullmatch((key or b"").decode(errors="replace"))
+    return None if named is None else (named[1], named[2], int(named[3]))
+
+
+_ATTEMPT_KEY = re.compile(r"([^/]+/[^/]+)/([^/]+)/([1-9][0-9]{0,5})")
 
 
 CALL_ID_CHARS = 512
