@@ -30,9 +30,10 @@ COMMANDS = [
     ["doctor"],
     ["replay"],
     ["export"],
-    *([group] for group in ("broker", "topics", "dead-letters")),
+    *([group] for group in ("broker", "topics", "dead-letters", "chaos")),
     *(["broker", name] for name in ("start", "stop", "status")),
     *(["topics", name] for name in ("create", "check")),
+    *(["chaos", name] for name in ("run", "faults", "verify", "simulate")),
     *(["dead-letters", name] for name in ("list", "show")),
 ]
 
