@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from streams.core.admission import problems
 from streams.core.events import (
@@ -19,8 +20,13 @@ from streams.core.job import absorb
 from streams.core.moves import put, spend
 from streams.core.opening import nodes_of
 from streams.core.results import on_the_log, too_large
-from streams.core.states import Finished, Job, New, Open, Ready, Released, Running, Succeeded
+from streams.core.states import Backoff, Finished, Job, New, Open, Succeeded, Waiting
 from streams.core.values import ANSWER, PLAN, Inline, TaskId
+
+Ended: TypeAlias = Planned | SubTaskSucceeded | SubTaskFailed
+"""What an attempt's end is told by."""
+
+What: TypeAlias = tuple[type[Event], TaskId, int, bool]
 
 
 def standing(events: Iterable[Event], marker: Finished | None) -> Job:
@@ -46,7 +52,8 @@ def reopening(
 ) -> JobReopened | None:
     """The event that opens a finished job again; None where its log lacks the beginning.
 
-    Results that came after the job had ended are kept, too: they are paid for.
+    Results that came after the time of their attempt, or after the job had ended, are kept, too: they
+    are paid for.
 
     Args:
         events: Of the job, all that the log has.
@@ -54,11 +61,11 @@ def reopening(
             which nothing ever ran are taken; any other sub-task gets a new command.
         by: Who asks.
     """
-    job, rest = _before(events, finished)
+    job, unused = _before(events, finished)
     if job is None or job.submitted.goal.digest != finished.digest:
         return None
-    job = _with_late_results(job, rest)
-    kept = [task for task in job.nodes if isinstance(job.states.get(task), Succeeded)]
+    job = _with_late_results(job, unused)
+    kept = [task for task in job.nodes if isinstance(job.states[task], Succeeded)]
     large = too_large(job, kept)
     tried = {task: _tried(job, task) for task in (*job.nodes, PLAN, ANSWER) if task not in kept}
     return JobReopened(
@@ -78,47 +85,68 @@ def reopening(
     )
 
 
-def _before(events: Sequence[Event], finished: Finished) -> tuple[Open | None, Sequence[Event]]:
-    """The job as it was when it was last open, and what came after that."""
+def _before(events: Iterable[Event], finished: Finished) -> tuple[Open | None, list[Ended]]:
+    """The job as it was when it was last open, and what its attempts brought that did not count."""
     job: Job = New()
     last: Open | None = None
-    rest: Sequence[Event] = ()
-    for place, event in enumerate(events):
-        if event.offset >= finished.offset:
-            break
-        job, _ = absorb(job, event)
-        if isinstance(job, Open):
-            last, rest = job, events[place + 1 :]
-    return last, rest
+    counted: set[What] = set()
+    unused: list[Ended] = []
+    for event in events:
+        before = job
+        if event.offset < finished.offset:
+            job, _ = absorb(before, event)
+            last = job if isinstance(job, Open) else last
+        if isinstance(event, JobReopened) and job is not before:
+            counted |= set(map(_what, unused))
+            unused = []
+        if isinstance(event, Ended):
+            if isinstance(job, Open) and job is not before:
+                counted.add(_what(event))
+            elif _what(event) not in counted and last is not None and _is_of(last, event):
+                unused.append(event)
+    return last, unused
 
 
-def _with_late_results(job: Open, rest: Iterable[Event]) -> Open:
-    """The job with what its attempts under way brought, the event that ended the job among it."""
-    seen: set[tuple[type[Event], TaskId]] = set()
-    under_way = job.states
-    for event in rest:
-        if not isinstance(event, Planned | SubTaskSucceeded | SubTaskFailed):
+def _with_late_results(job: Open, unused: Iterable[Ended]) -> Open:
+    """The job with what its attempts brought too late: after their time, or after its end."""
+    seen: set[What] = set()
+    for event in unused:
+        if _what(event) in seen:
             continue
-        state, what = under_way.get(event.task), (type(event), event.task)
-        if (
-            what in seen
-            or not isinstance(state, Ready | Released | Running)
-            or state.attempt != event.attempt
-        ):
-            continue
-        seen.add(what)
+        seen.add(_what(event))
         job = spend(job, event.usage)
         match event:
-            case SubTaskSucceeded(task=task, attempt=attempt, result=result, size=size) if task in job.nodes:
+            case SubTaskSucceeded(task=task, attempt=attempt, result=result, size=size) if (
+                task in job.nodes and not isinstance(job.states[task], Succeeded)
+            ):
                 result_of = Succeeded(attempt=attempt, result=result, size=size, offset=event.offset)
                 job = put(job, {task: result_of})
-            case Planned(task=task, plan=plan) if task == PLAN and not problems(
-                plan, max_subtasks=job.submitted.goal.limits.max_subtasks
+            case Planned(task=task, plan=plan) if (
+                task == PLAN
+                and not job.nodes
+                and not problems(plan, max_subtasks=job.submitted.goal.limits.max_subtasks)
             ):
-                job = Open(submitted=job.submitted, nodes=nodes_of(plan), states={}, usage=job.usage)
+                job = Open(
+                    submitted=job.submitted,
+                    nodes=nodes_of(plan),
+                    states=dict.fromkeys((task.id for task in plan), Waiting(missing=0)),
+                    usage=job.usage,
+                )
             case _:
                 pass
     return job
+
+
+def _what(event: Ended) -> What:
+    """What a redelivered event has in common with the first one; a redriven attempt ends twice."""
+    unreadable = isinstance(event, SubTaskFailed) and event.kind == UNREADABLE
+    return type(event), event.task, event.attempt, unreadable
+
+
+def _is_of(job: Open, event: Ended) -> bool:
+    """Whether it tells of an attempt that the job has had; one that waits for its turn was not out."""
+    waits = isinstance(job.states.get(event.task), Backoff)
+    return 0 < event.attempt <= _tried(job, event.task) - waits
 
 
 def _tried(job: Open, task: TaskId) -> int:
