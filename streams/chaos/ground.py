@@ -1,5 +1,6 @@
 """What all rounds of a run are played on: brokers of our own, and what stands before them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -43,6 +44,15 @@ class Ground:
         if self.proxies:
             offered.add("proxy")
         return frozenset(offered)
+
+    async def mend(self) -> None:
+        """All brokers run, whatever became of the round before.
+
+        Raises:
+            BrokerFailed: one does not start.
+        """
+        if (cluster := self.cluster) is not None:
+            await asyncio.gather(*(cluster.start(number) for number in range(len(cluster))))
 
     @property
     def replication(self) -> int:

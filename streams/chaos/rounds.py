@@ -92,6 +92,7 @@ async def play(ground: Ground, plan: Plan) -> Played:
         LogUnavailable, BrokerFailed, TimeoutError: the round itself could not be played.
     """
     began = time.monotonic()
+    await ground.mend()
     place = ground.place / f"round-{plan.seed}"
     endpoint = await simulator.start(
         simulator.Behaviour(seed=plan.seed, latency=LATENCY, calls_kept=CALLS_KEPT)

@@ -1,5 +1,6 @@
 """Rounds on a real Kafka on the command line: a line each while they are played, a table at the end."""
 
+import asyncio
 import secrets
 import shutil
 import sys
@@ -25,6 +26,8 @@ from streams.cli.output import console, print_json, say
 from streams.log import LogUnavailable
 
 HOME: Final = Path(".anabranch")
+ROUND_S: Final = 600.0
+"""Seconds after which a round is given up; a minute is usual."""
 SHOWN: Final = 10
 """Findings of a round that are shown; the others are with the evidence."""
 
@@ -77,7 +80,8 @@ async def _round(ground: Ground, planned: Plan, *, as_json: bool) -> Played | No
     place.mkdir(parents=True, exist_ok=True)
     (place / "plan.json").write_bytes(orjson.dumps(planned, option=orjson.OPT_INDENT_2))
     try:
-        played = await play(ground, planned)
+        async with asyncio.timeout(ROUND_S):
+            played = await play(ground, planned)
     except (LogUnavailable, BrokerFailed, TimeoutError, ExceptionGroup) as error:
         # One round that could not be played is no reason not to play the next.
         typer.secho(f"round {planned.seed} could not be played: {_reasons(error)}", fg="red", err=True)
