@@ -68,8 +68,10 @@ class Past:
             case HandedOver() if not self._settled:
                 self._elsewhere = entry
                 self._aloft = {*entry.model_calls, *entry.tool_calls}
-            case AttemptEnded(event=event):
-                self.ended = event
+            case AttemptEnded(event=event, run=run):
+                self.ended = self.ended or event
+                for call in tuple(self._aloft):
+                    self._landed(call, run)
             case HandedOver() | ValueChunk():
                 pass
         if self._elsewhere is not None and entry.run == self._elsewhere.run:
@@ -85,7 +87,7 @@ class Past:
     def elsewhere(self) -> bool:
         """Calls of this attempt are under way at the lane's last owner."""
         left = self._elsewhere
-        if left is None or self.ended is not None or not self._aloft:
+        if left is None or not self._aloft:
             return False
         # Or their owner has fallen silent: their replies never come.
         return asyncio.get_running_loop().time() < self._heard_at + left.within_s
@@ -107,8 +109,8 @@ class Past:
         self._settled = True  # who hands over from now on has lost the lane long ago, unknowingly
 
     def _known(self) -> bool:
-        """Whether all that is under way elsewhere has a reply: someone made the same calls before."""
-        return all(call in self.replies or call in self.tools for call in self._aloft)
+        """Whether what is under way elsewhere matters no more: someone made the same calls before."""
+        return self.ended is not None or all(call in self.replies or call in self.tools for call in self._aloft)
 
 
 NO_PAST = Past()

@@ -160,9 +160,9 @@ class _Living:
         await self._until(self._all_answered, ANSWERED_WITHIN_S)
         await self._send_job(FRESH)
         fresh = await self._until(lambda: b"default/fresh" in self._answered, FRESH_WITHIN_S)
+        await asyncio.sleep(2.0)  # for answers that must not come
         await self._until(lambda: not self._lag(), CAUGHT_UP_WITHIN_S)
         await self._until(lambda: not self._cluster.coordinator.open(), CAUGHT_UP_WITHIN_S)
-        await asyncio.sleep(2.0)  # for answers that must not come
         evidence = self._evidence(fresh_answered=fresh)
         watching.cancel()
         return Lived(
