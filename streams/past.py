@@ -70,8 +70,8 @@ class Past:
                 self._aloft = {*entry.model_calls, *entry.tool_calls}
             case AttemptEnded(event=event, run=run):
                 self.ended = self.ended or event
-                for call in tuple(self._aloft):
-                    self._landed(call, run)
+                for each in tuple(self._aloft):
+                    self._landed(each, run)
             case HandedOver() | ValueChunk():
                 pass
         if self._elsewhere is not None and entry.run == self._elsewhere.run:
@@ -110,7 +110,9 @@ class Past:
 
     def _known(self) -> bool:
         """Whether what is under way elsewhere matters no more: someone made the same calls before."""
-        return self.ended is not None or all(call in self.replies or call in self.tools for call in self._aloft)
+        if self.ended is not None:
+            return True
+        return all(call in self.replies or call in self.tools for call in self._aloft)
 
 
 NO_PAST = Past()
