@@ -23,7 +23,7 @@ unexport REQUESTS_CA_BUNDLE
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench lock clean
+.PHONY: help demo test lint bench audit lock clean
 .DELETE_ON_ERROR:
 
 help: ## Say what can be made
@@ -44,6 +44,9 @@ lint: $(DEV)/ready ## Check style, types and the direction of imports
 
 bench: $(DEV)/ready ## Measure, side by side with the plain way (docs/benchmarks.md)
 	@$(DEV)/bin/python -m bench $(ARGS)
+
+audit: $(DEV)/ready ## Look up the locked packages in an advisory service, where one can be reached
+	@$(DEV)/bin/python infra/audit.py requirements-dev.txt requirements-tools.txt
 
 lock: $(DEV)/ready ## Choose the newest allowed versions of everything, and pin them by their hashes
 	infra/lock $(TOOLS)/bin/uv $(DEV)/bin/python
