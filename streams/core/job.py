@@ -47,6 +47,9 @@ from streams.core.values import ANSWER, PLAN, TaskId
 
 Folded = tuple[Job, tuple[Effect, ...]]
 
+COULD_NOT = "could not be folded"
+"""In the reason of a dead letter: the event was of use to its job all the same, and ended it."""
+
 
 def fold(job: Job, event: Event) -> Folded:
     """Apply one event to one job, and say what it newly asks of the world.
@@ -80,11 +83,16 @@ def absorb(job: Job, event: Event) -> Folded:
     try:
         return fold(job, event)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not stop the partition
-        reason = f"{type(event).__name__} could not be folded: {type(error).__name__}: {error}"
-        now = job.revision.number if isinstance(job, Open) else 1
-        broken = JobBroken(job=event.job, reason=reason, revision=now, at=event.at, offset=event.offset)
-        after, effects = fold(job, broken)
-        return after, (*effects, Bury(reason=reason))
+        reason = f"{type(event).__name__} {COULD_NOT}: {type(error).__name__}: {error}"
+        return break_by(job, event, reason)
+
+
+def break_by(job: Job, event: Event, reason: str) -> Folded:
+    """End the job by an event that could not be folded, which is buried with this reason."""
+    now = job.revision.number if isinstance(job, Open) else 1
+    broken = JobBroken(job=event.job, reason=reason, revision=now, at=event.at, offset=event.offset)
+    after, effects = fold(job, broken)
+    return after, (*effects, Bury(reason=reason))
 
 
 def submit(job: Job, event: JobSubmitted) -> Folded:
