@@ -15,6 +15,21 @@ from streams.wire.answers import read_answer
 from streams.wire.envelope import Unreadable
 
 
+class NotAnswered(TimeoutError):
+    """There was no answer in time. The job goes on: wait again, with the same id.
+
+    Attributes:
+        job: The job, ``tenant/id``.
+    """
+
+    def __init__(self, job: JobId, within_s: float) -> None:
+        super().__init__(
+            f"no answer to {job} within {within_s:g} s; it goes on where a worker runs (`anabranch worker`): "
+            f"`anabranch watch {job}` shows how far it is, `swarm.wait({job!r})` waits on"
+        )
+        self.job = job
+
+
 class AnswerReader:
     """Hands each answer to whoever expects it. To be made inside the running loop.
 
@@ -24,7 +39,7 @@ class AnswerReader:
 
     def __init__(self, log: Log, resolver: Resolver, *, lanes: int) -> None:
         self._log, self._resolver, self._lanes = log, resolver, lanes
-        self._expected: dict[JobId, set[asyncio.Future[Answer]]] = {}
+        self._expected: dict[JobId, dict[asyncio.Future[Answer], int]] = {}
         self._following: asyncio.Task[None] | None = None
         self._begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sought: dict[int, set[JobId]] = defaultdict(set)
@@ -43,19 +58,19 @@ class AnswerReader:
         await asyncio.shield(self._begun)
 
     @contextmanager
-    def expecting(self, job: JobId) -> Iterator[asyncio.Future[Answer]]:
-        """The job's answer, once it comes; nobody waits for it any more after this is left.
+    def expecting(self, job: JobId, revision: int = 1) -> Iterator[asyncio.Future[Answer]]:
+        """The job's answer of this revision or a newer, once it comes; nobody waits after this is left.
 
         The future raises LogUnavailable where the log could not be read, ValueLost where the
         answer's text is past its retention, Unreadable where the record is no answer.
         """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._expected.setdefault(job, set()).add(answer)
+        self._expected.setdefault(job, {})[answer] = revision
         try:
             yield answer
         finally:
             waiting = self._expected[job]
-            waiting.discard(answer)
+            del waiting[answer]
             if not waiting:
                 del self._expected[job]
             if not answer.cancel() and not answer.cancelled():
@@ -128,8 +143,8 @@ class AnswerReader:
         except (Unreadable, ValueLost, LogUnavailable) as error:
             self._fail([job], error)
             return
-        for waiting in self._expected.get(job, ()):
-            if not waiting.done():
+        for waiting, revision in self._expected.get(job, {}).items():
+            if not waiting.done() and answer.revision >= revision:
                 waiting.set_result(answer)
 
     def _fail(self, jobs: "list[JobId] | set[JobId]", error: Exception) -> None:

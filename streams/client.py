@@ -4,31 +4,29 @@
         answer = await swarm.answer("Audit the licences of these packages", input=["attrs", "rich"])
         print(answer.outcome, answer.value)
 
-Readers see committed records only, so every job has one answer; values that travel by claim check
-are resolved.
+Readers see committed records only, so every job has one answer, or one a revision where an operator
+opened it again; values that travel by claim check are resolved.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from typing import Final, Self, Unpack
 
 from streams.access import Access
-from streams.answer_reader import AnswerReader
+from streams.answer_reader import AnswerReader, NotAnswered
 from streams.claims import Resolver
 from streams.core.commands import Answer
 from streams.core.events import Event
-from streams.core.job import absorb
-from streams.core.states import Finished, Job, New
 from streams.core.values import JobId
 from streams.delivery import Sender
-from streams.following import Following, readable, until
+from streams.following import Following, readable
+from streams.life import life
 from streams.log import Headers, Log, LogUnavailable
+from streams.published import coming, newest
 from streams.resolved import resolved
 from streams.settings import Settings
-from streams.topics import ANSWERS, GOALS, JOB_EVENTS, partition_of
-from streams.wire.answers import read_answer
+from streams.topics import GOALS, JOB_EVENTS, partition_of
 from streams.wire.events import read_event
 from streams.wire.goal_writing import GoalOptions, write_goal
 
@@ -41,25 +39,7 @@ SEND_S: Final = 30.0
 ANSWER_S: Final = 600.0
 WATCH_S: Final = 86_400.0
 
-REMEMBERED: Final = 100_000
-"""Jobs whose revision :meth:`Swarm.answers` remembers, to drop what it has given already."""
-
 _DEFAULTS: Final = Settings()
-
-
-class NotAnswered(TimeoutError):
-    """There was no answer in time. The job goes on: wait again, with the same id.
-
-    Attributes:
-        job: The job, ``tenant/id``.
-    """
-
-    def __init__(self, job: JobId, within_s: float) -> None:
-        super().__init__(
-            f"no answer to {job} within {within_s:g} s; it goes on where a worker runs (`anabranch worker`): "
-            f"`anabranch watch {job}` shows how far it is, `swarm.wait({job!r})` waits on"
-        )
-        self.job = job
 
 
 class Swarm:
@@ -158,7 +138,7 @@ class Swarm:
         """Send a goal and wait for its answer. A poor outcome is an answer too: see its ``outcome``.
 
         Any number of these at once share one reader. With an ``id`` whose job is answered already,
-        that answer is given.
+        that answer is given, the newest there is.
 
         Args:
             within_s: Seconds that sending and waiting may take together.
@@ -182,8 +162,11 @@ class Swarm:
         except TimeoutError:
             raise NotAnswered(job, within_s) from None
 
-    async def wait(self, job: JobId, *, within_s: float = ANSWER_S) -> Answer:
-        """The answer of a job that was submitted before, also when it is there already.
+    async def wait(self, job: JobId, *, within_s: float = ANSWER_S, revision: int = 1) -> Answer:
+        """The newest answer of a job that was submitted before, also when it is there already.
+
+        Args:
+            revision: This one or a newer: after a dead letter of the job was redriven, the next.
 
         Raises:
             NotAnswered: there was no answer in time.
@@ -192,7 +175,7 @@ class Swarm:
         try:
             async with asyncio.timeout(within_s):
                 await self._answers.begin()
-                with self._answers.expecting(job) as answer:
+                with self._answers.expecting(job, revision) as answer:
                     self._answers.look_back(job)
                     return await answer
         except TimeoutError:
@@ -202,6 +185,8 @@ class Swarm:
         self, job: JobId, *, since: int | None = None, within_s: float = WATCH_S, values: bool = True
     ) -> AsyncGenerator[Event, None]:
         """What happens to a job, from its goal to the event that ends it; then the iterator ends.
+
+        Of a job that was opened again that is the event that ends it for the last time.
 
         To leave earlier use ``contextlib.aclosing``; what is left open closes with the swarm.
 
@@ -215,21 +200,10 @@ class Swarm:
             NotAnswered: the job did not end in time.
             LogUnavailable: the log cannot be read.
         """
-        state: Job = New()
-        key = job.encode()
-        coming = self._following.records(JOB_EVENTS, [partition_of(job, self.lanes)], since or 0)
-        try:
-            async for record in until(coming, asyncio.get_running_loop().time() + within_s):
-                if record.key != key or (event := readable(read_event, record)) is None:
-                    continue
-                state, _ = absorb(state, event)
+        events = life(self.log, self._following, job, lanes=self.lanes, since=since or 0, within_s=within_s)
+        async with aclosing(events):
+            async for event in events:
                 yield await resolved(self._resolver, event) if values else event
-                if isinstance(state, Finished):
-                    return
-        except TimeoutError:
-            raise NotAnswered(job, within_s) from None
-        finally:
-            await coming.aclose()
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[AsyncIterator[Event]]:
@@ -240,15 +214,15 @@ class Swarm:
         Raises:
             LogUnavailable: the log cannot be read.
         """
-        async with self.log.follow(JOB_EVENTS, range(self.lanes)) as coming:
+        async with self.log.follow(JOB_EVENTS, range(self.lanes)) as batches:
             yield (
                 event
-                async for records in coming
+                async for records in batches
                 for record in records
                 if (event := readable(read_event, record)) is not None
             )
 
-    async def answers(self, *, since: int | None = None) -> AsyncGenerator[Answer, None]:
+    def answers(self, *, since: int | None = None) -> AsyncGenerator[Answer, None]:
         """Every answer of the system as it comes, each job's and revision's once; without an end.
 
         A program that must miss none over its own restarts asks with the time of the last answer
@@ -261,21 +235,7 @@ class Swarm:
         Raises:
             LogUnavailable: the log cannot be read.
         """
-        given: OrderedDict[JobId, int] = OrderedDict()
-        coming = self._following.records(ANSWERS, range(self.lanes), since)
-        try:
-            async for record in coming:
-                if (answer := readable(read_answer, record)) is None or given.get(
-                    answer.job, 0
-                ) >= answer.revision:
-                    continue
-                given[answer.job] = answer.revision
-                given.move_to_end(answer.job)
-                if len(given) > REMEMBERED:
-                    given.popitem(last=False)
-                yield await resolved(self._resolver, answer)
-        finally:
-            await coming.aclose()
+        return coming(self._following, self._resolver, lanes=self.lanes, since=since)
 
     async def published(self, *, since: int = 0) -> tuple[Answer, ...]:
         """The answers that are there, newest revision of each job, oldest first.
@@ -286,15 +246,7 @@ class Swarm:
         Raises:
             LogUnavailable: the log cannot be read.
         """
-        newest: dict[JobId, Answer] = {}
-        for partition in range(self.lanes):
-            async for records in self.log.read(ANSWERS, partition, since=since):
-                for record in records:
-                    answer = readable(read_answer, record)
-                    if answer and answer.revision >= newest.get(answer.job, answer).revision:
-                        newest[answer.job] = answer
-        ordered = sorted(newest.values(), key=lambda answer: (answer.answered_at, answer.job))
-        return tuple([await resolved(self._resolver, answer) for answer in ordered])
+        return await newest(self.log, self._resolver, lanes=self.lanes, since=since)
 
     async def _submit(
         self, job: JobId, value: bytes, headers: Mapping[str, str | bytes], within_s: float

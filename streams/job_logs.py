@@ -64,24 +64,11 @@ class JobLogs:
         partition = partition_of(job, self._lanes)
         events = self._events[job]
         if partition not in self._read_to:
-            await self._read_rows(partition)
+            # The rows first: an event that they know of is on the log by then.
+            self._markers |= await markers(self._log, partition, self._keys(partition).values())
         await self._read_events(partition)
         marker = self._markers.get(job)
         return JobLog(events=tuple(events), marker=marker, job=standing(events, marker))
-
-    async def _read_rows(self, partition: int) -> None:
-        """The rows first: an event that they know of is on the log by then."""
-        rows: dict[bytes, bytes | None] = {}
-        keys = self._keys(partition)
-        async for records in self._log.read(JOBS, partition):
-            rows.update((record.key, record.value) for record in records if record.key in keys)
-        for key, value in rows.items():
-            try:
-                row = None if value is None else parse_row(value)
-            except Unreadable:
-                continue  # the events tell as much
-            if isinstance(row, Finished):
-                self._markers[keys[key]] = row
 
     async def _read_events(self, partition: int) -> None:
         keys = self._keys(partition)
@@ -97,3 +84,23 @@ class JobLogs:
     def _keys(self, partition: int) -> dict[bytes, JobId]:
         jobs: Sequence[JobId] = [j for j in self._events if partition_of(j, self._lanes) == partition]
         return {job.encode(): job for job in jobs}
+
+
+async def markers(log: Reader, partition: int, jobs: Iterable[JobId]) -> dict[JobId, Finished]:
+    """How those of some jobs of a partition ended that have, by their rows.
+
+    Raises:
+        LogUnavailable: the log cannot be read.
+    """
+    rows: dict[bytes, bytes | None] = {job.encode(): None for job in jobs}
+    async for records in log.read(JOBS, partition):
+        rows.update((record.key, record.value) for record in records if record.key in rows)
+    found: dict[JobId, Finished] = {}
+    for key, value in rows.items():
+        try:
+            row = None if value is None else parse_row(value)
+        except Unreadable:
+            continue  # the events tell as much
+        if isinstance(row, Finished):
+            found[key.decode()] = row
+    return found

@@ -7,8 +7,9 @@ from rich.console import Console
 from streams.cli.output import answer_json, console, print_answer, say, typed
 from streams.cli.words import clock, cut, json_cut, order, said, shown, state
 from streams.core.commands import Answer
+from streams.core.states import Open
 from streams.replay.calls import AttemptCalls
-from streams.replay.folding import Replay, Step
+from streams.replay.folding import Replay, Step, Verdict
 from streams.topics import JOB_EVENTS
 from streams.transcript import (
     AttemptEnded,
@@ -77,6 +78,16 @@ def lines(
         "answer": None if answer is None else answer_json(answer),
         "published": told.published is not None,
         "differences": [typed(each) for each in told.differences],
+        "earlier": [
+            {
+                "revision": each.revision,
+                "agrees": each.agrees,
+                "answer": None if each.answer is None else answer_json(each.answer),
+                "published": each.published is not None,
+                "differences": [typed(difference) for difference in each.differences],
+            }
+            for each in told.verdicts[:-1]
+        ],
     }
 
 
@@ -101,7 +112,7 @@ def _step(out: Console, step: Step, began: int) -> None:
         say(out, f"           => lane {each.lane}: {order(each.command)}")
     for effect in step.effects:
         what = (
-            f"answer: {effect.outcome} by {effect.rule}"
+            f"answer{_number(effect)}: {effect.outcome} by {effect.rule}"
             if isinstance(effect, Answer)
             else f"dead letter: {effect.reason}"
         )
@@ -131,21 +142,36 @@ def _entry(entry: AttemptRecord) -> str:
 
 
 def _verdict(out: Console, told: Replay, answer: Answer | None) -> None:
-    if answer is None:
-        out.print(
-            "no answer yet" if told.agrees else "[red]an answer was published that no event leads to[/red]"
-        )
-        return
-    print_answer(answer, as_json=False)
-    if told.published is None:
+    for each in told.verdicts[:-1]:
+        if each.answer is not None:
+            say(out, f"revision {each.revision}: {each.answer.outcome} by {each.answer.rule}")
+        _compared(out, each)
+    if answer is not None:
+        print_answer(answer, as_json=False)
+    if told.verdicts:
+        _compared(out, told.verdicts[-1])
+    if isinstance(told.job_after, Open) and told.job_after.revision.number > 1:
+        out.print(f"revision {told.job_after.revision.number}: no answer yet")
+    elif not told.verdicts:
+        out.print("no answer yet")
+
+
+def _compared(out: Console, verdict: Verdict) -> None:
+    if verdict.answer is None:
+        out.print("[red]an answer was published that no event leads to[/red]")
+    elif verdict.published is None:
         out.print("[red]this answer was not published[/red]")
-    elif told.agrees:
+    elif verdict.agrees:
         out.print("[green]the same answer was published[/green]")
     else:
         out.print("[red]another answer was published[/red]")
-        for each in told.differences:
+        for each in verdict.differences:
             ours, theirs = cut(repr(each.folded)), cut(repr(each.published))
             say(out, f"  {each.field}: folded {ours}, published {theirs}")
+
+
+def _number(answer: Answer) -> str:
+    return f" (revision {answer.revision})" if answer.revision > 1 else ""
 
 
 def _since(at: int, began: int) -> str:

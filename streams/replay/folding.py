@@ -73,48 +73,87 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """A job's life, told again.
+class Verdict:
+    """One revision of a job's answer: what its events lead to, beside what was published.
 
     Attributes:
-        job_after: The job as its last event left it.
-        answer: The answer as the fold makes it; None while the job is open.
-        published: The newest answer on the log; None where there is none.
+        answer: As the fold makes it; None where it makes none.
+        published: As it is on the log; None where it is not there.
         differences: Between the two; empty where one of them is missing.
     """
 
-    job: JobId
-    steps: tuple[Step, ...]
-    job_after: Job
+    revision: int
     answer: Answer | None
     published: Answer | None
     differences: tuple[Difference, ...]
 
     @property
     def agrees(self) -> bool:
-        """The answer on the log is the one that its events lead to, or neither is there yet."""
+        """The answer on the log is the one that the events lead to."""
         return (self.answer is None) == (self.published is None) and not self.differences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A job's life, told again.
+
+    Attributes:
+        job_after: The job as its last event left it.
+        verdicts: Of each revision of its answer, the newest last; none while it has no answer.
+    """
+
+    job: JobId
+    steps: tuple[Step, ...]
+    job_after: Job
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def answer(self) -> Answer | None:
+        """The newest answer as the fold makes it; None while there is none."""
+        return self.verdicts[-1].answer if self.verdicts else None
+
+    @property
+    def published(self) -> Answer | None:
+        """The newest answer as it is on the log; None where it is not there."""
+        return self.verdicts[-1].published if self.verdicts else None
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """Between the two; empty where one of them is missing."""
+        return self.verdicts[-1].differences if self.verdicts else ()
+
+    @property
+    def agrees(self) -> bool:
+        """Every answer on the log is one that its events lead to, and none is missing."""
+        return all(verdict.agrees for verdict in self.verdicts)
 
 
 def replay(recording: Recording) -> Replay:
     """Fold a job's events by today's rules. Never raises over what stands on the log."""
     state: Job = New()
     steps: list[Step] = []
-    answer: Answer | None = None
+    folded: dict[int, Answer] = {}
     for record in recording.events:
         step, state = _step(state, record)
         steps.append(step)
         for effect in step.effects:
-            answer = effect if isinstance(effect, Answer) else answer
+            if isinstance(effect, Answer):
+                folded[effect.revision] = effect
     answers = [found for record in recording.answers if (found := readable(read_answer, record)) is not None]
-    published = max(answers, key=lambda each: each.revision, default=None)
+    published = {answer.revision: answer for answer in answers}
     return Replay(
         job=recording.job,
         steps=tuple(steps),
         job_after=state,
-        answer=answer,
-        published=published,
-        differences=compare(answer, published),
+        verdicts=tuple(
+            Verdict(
+                revision=number,
+                answer=folded.get(number),
+                published=published.get(number),
+                differences=compare(folded.get(number), published.get(number)),
+            )
+            for number in sorted(folded.keys() | published.keys())
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from streams.core.job import absorb
 from streams.core.states import Finished, Job, New, Open
 from streams.core.values import JobId
 from streams.following import readable
+from streams.job_logs import markers
 from streams.log import Log, Record
 from streams.topics import ANSWERS, JOB_EVENTS, TRANSCRIPTS, partition_of
 from streams.wire.events import read_event
@@ -82,7 +83,8 @@ async def record_job(log: Log, job: JobId, *, since: int = 0, calls: bool = True
     """
     lanes = await log.partitions(JOB_EVENTS)
     place = partition_of(job, lanes)
-    events, over = await _events(log, job, place, since)
+    marker = (await markers(log, place, [job])).get(job)
+    events, over = await _events(log, job, place, since, marker)
     if not events:
         raise JobUnknown(
             f"no event of {job} on {JOB_EVENTS}[{place}]: is the id right, and is it within retention?"
@@ -100,8 +102,14 @@ async def record_job(log: Log, job: JobId, *, since: int = 0, calls: bool = True
     return Recording(job=job, events=events, transcripts=tuple(transcripts), answers=tuple(answers))
 
 
-async def _events(log: Log, job: JobId, partition: int, since: int) -> tuple[tuple[Record, ...], int | None]:
-    """The job's events, and the time (ms) after which nothing of it comes any more, if it ended."""
+async def _events(
+    log: Log, job: JobId, partition: int, since: int, marker: Finished | None
+) -> tuple[tuple[Record, ...], int | None]:
+    """The job's events, and the time (ms) after which nothing of it comes any more, if it ended.
+
+    Args:
+        marker: How it ended for the last time; it may have been opened again before.
+    """
     key = job.encode()
     events: list[Record] = []
     state: Job = New()
@@ -118,8 +126,8 @@ async def _events(log: Log, job: JobId, partition: int, since: int) -> tuple[tup
                     state, _ = absorb(state, event)
                 if isinstance(state, Open):
                     timeout_ms = int(state.submitted.goal.limits.timeout_s * 1000)
-                elif isinstance(state, Finished):
-                    over = state.at + timeout_ms + LATE_MS
+                if marker is not None and record.offset >= marker.offset:
+                    over = marker.at + timeout_ms + LATE_MS
     return tuple(events), over
 
 
