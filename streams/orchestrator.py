@@ -12,14 +12,32 @@ from collections.abc import Callable, Iterable, Sequence
 import structlog
 
 from streams.core.commands import Bury, Command, Effect
-from streams.core.events import Event
+from streams.core.events import Event, JobBroken
 from streams.core.job import absorb
 from streams.core.pacing import Pacing
 from streams.core.release import lane_of
-from streams.core.states import Job, New
+from streams.core.states import Job, New, Open
 from streams.core.values import JobId
-from streams.effects import REFUSED, Sending, land, last_word, record_of, row_of
-from streams.log import Claim, Fenced, Log, LogUnavailable, Producer, Record, Transactions
+from streams.effects import (
+    COMMAND_BYTES,
+    REFUSED,
+    Sending,
+    land,
+    last_word,
+    read_here,
+    record_of,
+    row_of,
+)
+from streams.log import (
+    Claim,
+    Fenced,
+    Log,
+    LogUnavailable,
+    Producer,
+    Record,
+    RecordRefused,
+    Transactions,
+)
 from streams.rebuilding import Rebuilding
 from streams.settings import Settings
 from streams.suspect import Suspect, failed, parts
@@ -28,8 +46,8 @@ from streams.timers import Timers
 from streams.topics import JOB_EVENTS, SUBTASKS
 from streams.transcript import attempt_key
 from streams.wire.commands import write_command
-from streams.wire.envelope import Unreadable
-from streams.wire.events import read_event, write_event
+from streams.wire.envelope import NewerVersion, Unreadable, Unwritable
+from streams.wire.events import write_event
 
 STAGED_EVENTS = 400
 """A batch that asks for nothing waits for one that does; not beyond this many events."""
@@ -66,9 +84,14 @@ class Orchestrator:
         async with self._log.transactions(f"orchestrator-{number}") as transactions:
             table = await Table.restore(self._log, number)
             if table.position is None:
-                condemned, batch = self._condemned.setdefault(number, set()), self._settings.batch
                 await Rebuilding(
-                    table, self._log, transactions, number, batch=batch, condemned=condemned
+                    table,
+                    self._log,
+                    transactions,
+                    number,
+                    lanes=self._settings.lanes,
+                    batch=self._settings.batch,
+                    condemned=self._condemned.setdefault(number, set()),
                 ).run()
             timers = Timers(
                 monotonic=asyncio.get_running_loop().time,
@@ -122,6 +145,8 @@ class Partition:
 
     async def run(self, suspect: Suspect | None) -> None:
         """Fold batch after batch. *suspect* are events that failed before."""
+        self._words: list[Event] = []  # last ones, that jobs must hear before the next commit
+        self._refused = False
         self._timers.seen(self._table.at)
         for job in self._table.open_jobs():
             self._pacing.touch(New(), job)
@@ -180,6 +205,7 @@ class Partition:
         released = self._pacing.release(self._table.__getitem__, self._timers.now())
         for after, _ in released:
             touched.setdefault(after.submitted.job, self._table[after.submitted.job])
+        self._words.clear()
             self._table[after.submitted.job] = after
         for job, before in touched.items():
             self._timers.arm(before, self._table[job])
@@ -190,12 +216,15 @@ class Partition:
                 self._staged_since = self._monotonic()
             return
         if self._staged or commands:
-            orders = [self._order(command) for command in commands]
-            await self._commit([*orders, *(record_of(effect, record) for record, effect in asked)])
+            orders = [order for command in commands if (order := self._order(command)) is not None]
+            effects = [record_of(effect, record) for record, effect in asked]
+            for word in self._words:
+                await self._say(word)
+            await self._commit([*orders, *effects])
 
     def _fold(self, record: Record, touched: dict[JobId, Job]) -> tuple[Effect, ...]:
         try:
-            event = read_event(record)
+            event = read_here(record, self._settings.lanes)
         except Unreadable as error:
             self._log.warning("event_unreadable", offset=record.offset, reason=str(error))
             return (Bury(reason=str(error)),)
@@ -206,11 +235,28 @@ class Partition:
             self._table[event.job] = after
         return effects
 
-    def _order(self, command: Command) -> Sending:
+    def _order(self, command: Command) -> Sending | None:
+        """The record of a command; None of one that no record can hold, which ends its job.
+
+        It is here and not as a batch that fails: pacing lets a command go in a batch of other events,
+        none of which is at fault.
+        """
         key = attempt_key(command.job, command.task, command.attempt)
         lane = lane_of(command.job, command.ordinal, command.attempt, self._settings.lanes)
-        return SUBTASKS, lane, (key, write_command(command), ())
+        try:
+            value = write_command(command)
+            why = f"it has {len(value)} bytes" if len(value) > COMMAND_BYTES else ""
+        except Unwritable as error:
+            value, why = b"", str(error)
+        if not why:
+            return SUBTASKS, lane, (key, value, ())
+        job, reason = self._table[command.job], f"the command to run {command.task} cannot be given: {why}"
+        revision = job.revision.number if isinstance(job, Open) else 1
+        self._words.append(JobBroken(job=command.job, reason=reason, revision=revision))
+        return None
 
+            if isinstance(error, NewerVersion) and (word := last_word(record, self._table.__getitem__)):
+                self._words.append(word)
     async def _commit(self, sendings: Iterable[Sending]) -> None:
         """One transaction: these records, the changed rows, our position."""
         rows = [row_of(self._claim.partition, name, row) for name, row in self._table.changes()]
@@ -224,8 +270,9 @@ class Partition:
         """What this event asks for cannot be committed: bury it, and let its job end with the reason."""
         # First, and awaited: after the commit below nobody would know of the job any more.
         if event := last_word(record, self._table.__getitem__):
-            delivery = await self._send(event)
-            await delivery
+            await self._say(event)
+        else:
+            self._log.error("event_buried_without_a_word", offset=record.offset)
         self._table.passed(record)
         await self._commit([record_of(Bury(reason=REFUSED), record)])
 
@@ -235,9 +282,31 @@ class Partition:
             delivery = await self._send(event)
         except LogUnavailable:
             return
-        delivery.add_done_callback(lambda done: done.cancelled() or done.exception())
+        except RecordRefused as error:
+            self._told(error)
+            return
+        delivery.add_done_callback(lambda done: self._told(None if done.cancelled() else done.exception()))
+
+    def _told(self, error: BaseException | None) -> None:
+        """Our timers come again each second: that the log takes none of them is said once."""
+        if isinstance(error, RecordRefused) and not self._refused:
+            self._log.error("timers_refused", reason=str(error))
+        self._refused = isinstance(error, RecordRefused)
 
     async def _send(self, event: Event) -> "asyncio.Future[int]":
         return await self._producer.send(
             JOB_EVENTS, write_event(event), key=event.job.encode(), partition=self._claim.partition
         )
+    async def _say(self, event: Event) -> None:
+        """Put an event of our own on this partition's log, and wait until it is there.
+
+        One that the log will never take is left out: the partition must go on.
+
+        Raises:
+            LogUnavailable: it may not be there.
+        """
+        try:
+            await (await self._send(event))
+        except RecordRefused as error:
+            self._log.error("event_refused", job=event.job, kind=type(event).__name__, reason=str(error))
+
