@@ -1,7 +1,7 @@
 """A scenario from a seed: jobs of every shape, and faults that meet them at their worst moments."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from streams.chaos.scenarios import Incident, IncidentKind, Job, Poison, Scenario
@@ -10,6 +10,9 @@ from streams.topics import GOALS, JOB_EVENTS, SUBTASKS
 
 WITHOUT_FAULTS = 0.1
 """Share of lives in which nothing goes wrong: what fails there is no fault's fault."""
+
+CLASHING = 0.1
+"""Share of lives in which two goals have one id: whichever comes first has it, the other is buried."""
 
 NAMED = 0.3
 """Share of lives in which workers have stable names."""
@@ -25,7 +28,9 @@ def derive(seed: int) -> Scenario:
     chance = Random(f"life {seed}")  # noqa: S311 - chance that must be repeatable, no secret
     lanes = chance.randint(1, 4)
     workers = chance.choice((1, 2, 2, 3))
-    jobs = tuple(_sent(a_job(f"g{n}", chance), chance) for n in range(chance.choice((2, 4, 6, 8, 12))))
+    jobs = [_sent(a_job(f"g{n}", chance), chance) for n in range(chance.choice((2, 4, 6, 8, 12, 20)))]
+    if chance.random() < CLASHING:
+        jobs[0], jobs[1] = _clashing(jobs[0], jobs[1])
     calm = Scenario(
         seed=seed,
         lanes=lanes,
@@ -33,7 +38,7 @@ def derive(seed: int) -> Scenario:
         concurrency=chance.choice((2, 4, 8, 16)),
         static=chance.random() < NAMED,
         latency_s=chance.choice((0.3, 1.0, 3.0)),
-        jobs=jobs,
+        jobs=tuple(jobs),
     )
     return calm if chance.random() < WITHOUT_FAULTS else _with_faults(calm, chance)
 
@@ -48,6 +53,13 @@ def _sent(job: Job, chance: Random) -> Job:
         certain=job.certain,
         exact=job.exact,
     )
+
+
+def _clashing(one: Job, other: Job) -> tuple[Job, Job]:
+    """Both under the id of the first; nobody knows beforehand which of them is answered."""
+    names = {name: one.goal[name] for name in ("id", "tenant") if name in one.goal}
+    fields = {name: value for name, value in other.goal.items() if name not in {"id", "tenant"}}
+    return replace(one, certain=False), replace(other, goal={**names, **fields}, certain=False)
 
 
 def _with_faults(calm: Scenario, chance: Random) -> Scenario:

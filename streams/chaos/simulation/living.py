@@ -69,8 +69,11 @@ def live(scenario: Scenario, answers: Mapping[JobId, Expected] | None = None) ->
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Let the garbage collector wait: it ends generators that nobody holds any more, each a task of the
-    loop, at moments that no scenario names."""
+    """Let the garbage collector wait until a life is over.
+
+    It ends generators that nobody holds any more, each by a task of the loop, at moments that no
+    scenario names.
+    """
     was = gc.isenabled()
     gc.disable()
     try:

@@ -52,7 +52,7 @@ def _flaky(_: str, chance: Random) -> Job:
 
 
 def _without_models(_: str, chance: Random) -> Job:
-    return _planned(f"[[{chance.choice(('plan 5', 'chain 4', 'join 3'))} noop]]", tools=["noop"])
+    return _planned(f"[[{chance.choice(('plan 5', 'chain 4', 'join 3', 'join 40'))} noop]]", tools=["noop"])
 
 
 def _replanned(_: str, chance: Random) -> Job:
