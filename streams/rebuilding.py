@@ -9,6 +9,7 @@ position with the last of them; a crash before that begins anew.
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -16,16 +17,16 @@ import structlog
 
 from streams import dead_letters
 from streams.core.commands import Answer, Bury, Effect
-from streams.core.job import absorb
+from streams.core.job import COULD_NOT, absorb, break_by
 from streams.core.states import Succeeded
 from streams.core.values import INLINE_BYTES, JobId
-from streams.effects import REFUSED, Sending, land, last_word, record_of, row_of
+from streams.effects import REFUSED, Sending, land, last_word, read_here, record_of, row_of
 from streams.log import Log, Record, RecordRefused, Transactions
 from streams.table import Table
 from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS
 from streams.wire.answers import read_answer
-from streams.wire.envelope import Unreadable
-from streams.wire.events import read_event, write_event
+from streams.wire.envelope import NewerVersion, Unreadable
+from streams.wire.events import write_event
 from streams.wire.rows import GoalRow, Row, SubTaskRow
 
 LAND_BYTES: Final = 1_048_576
@@ -57,11 +58,7 @@ class Given:
         """Whether this effect of this event was given."""
         if event.timestamp < self.since:
             return True
-        match effect:
-            case Answer(job=job, revision=revision):
-                return (job, revision) in self.answers
-            case Bury():
-                return event.offset in self.buried
+        return isinstance(effect, Answer) and (effect.job, effect.revision) in self.answers
 
 
 async def read_given(log: Log, partition: int) -> Given:
@@ -84,7 +81,7 @@ async def read_given(log: Log, partition: int) -> Given:
     async for records in log.read(DEAD_LETTERS, partition):
         for letter in map(dead_letters.read, records):
             if (letter.place.topic, letter.place.partition) == (JOB_EVENTS, partition):
-                given.buried[letter.place.offset] = letter.reason
+                given.buried.setdefault(letter.place.offset, letter.reason)
     return given
 
 
@@ -93,6 +90,7 @@ class Rebuilding:
 
     Args:
         table: Restored, without a position.
+        lanes: Partitions of the system.
         batch: Records of one transaction, and events folded without a pause, at most.
         condemned: Offsets of events for which something was refused before, for its size; kept by
             the caller from try to try.
@@ -105,10 +103,11 @@ class Rebuilding:
         transactions: Transactions,
         partition: int,
         *,
+        lanes: int,
         batch: int,
         condemned: set[int],
     ) -> None:
-        self._table, self._log, self._transactions = table, log, transactions
+        self._table, self._log, self._transactions, self._lanes = table, log, transactions, lanes
         self._partition, self._batch, self._condemned = partition, batch, condemned
 
     async def run(self) -> None:
@@ -145,23 +144,40 @@ class Rebuilding:
 
     async def _fold(self, record: Record, given: Given) -> tuple[Effect, ...]:
         """Fold one event; what it asks for and was never given."""
-        if given.buried.get(record.offset) == REFUSED:
-            return ()  # nor was it folded then
+        if (reason := given.buried.get(record.offset)) is not None:
+            return self._as_then(record, reason)
         if record.offset in self._condemned:
-            if word := last_word(record, self._table.__getitem__):
-                delivery = await self._log.producer.send(
-                    JOB_EVENTS, write_event(word), key=word.job.encode(), partition=self._partition
-                )
-                await delivery
+            await self._say_last_word(record)
             return (Bury(reason=REFUSED),)
         effects: tuple[Effect, ...]
         try:
-            event = read_event(record)
+            event = read_here(record, self._lanes)
         except Unreadable as error:
             effects = (Bury(reason=str(error)),)
+            if isinstance(error, NewerVersion):
+                await self._say_last_word(record)
         else:
             self._table[event.job], effects = absorb(self._table[event.job], event)
         return tuple(effect for effect in effects if not given.has(record, effect))
+
+    def _as_then(self, record: Record, reason: str) -> tuple[Effect, ...]:
+        """An event that was buried was not folded, though it might be read or land by now.
+
+        One that the rules of then broke on did end its job, though those of now may be mended.
+        """
+        if COULD_NOT in reason:
+            with suppress(Unreadable):
+                event = read_here(record, self._lanes)
+                self._table[event.job], _ = break_by(self._table[event.job], event, reason)
+        return ()  # what it asked for landed with the dead letter
+
+    async def _say_last_word(self, record: Record) -> None:
+        """As the orchestrator does before it buries an event: nobody would know of its job any more."""
+        if word := last_word(record, self._table.__getitem__):
+            delivery = await self._log.producer.send(
+                JOB_EVENTS, write_event(word), key=word.job.encode(), partition=self._partition
+            )
+            await delivery
 
     def _rows(self) -> Iterator[Owed]:
         """What makes the topic's rows those of the table; the position last."""

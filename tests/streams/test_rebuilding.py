@@ -155,6 +155,39 @@ def test_rows_without_a_position_are_replaced() -> None:
     run(story())
 
 
+def test_what_was_buried_is_not_folded_though_it_could_be_by_now() -> None:
+    """A later version may read it, or have its rules mended: the job's life is what it was then."""
+
+    async def story() -> None:
+        here = OnePartition()
+        with capture_logs():
+            await here.put(submitted("a"), planned("a"), submitted("b"), planned("b"))
+            await here.put(succeeded("t0", "a"), succeeded("t0", "b"))
+            for offset, reason in (
+                (4, "schema version 2"),
+                (5, "SubTaskSucceeded could not be folded: Oops"),
+            ):
+                record = here.records(JOB_EVENTS)[offset]
+                key, value, headers = dead_letters.write(record, reason)
+                await (
+                    await here.outside.producer.send(
+                        DEAD_LETTERS, value, key=key, partition=0, headers=headers
+                    )
+                )
+            answer = Answer(job="default/b", id="b", tenant="default", outcome="failed", rule="broken")
+            value, _ = write_answer(answer)
+            await (await here.outside.producer.send(ANSWERS, value, key=b"default/b", partition=0))
+            before = given(here)
+            here.orchestrator()
+            await asyncio.sleep(30)
+        assert given(here) == before
+        assert set(here.asked()) == {"t0", "t1"}, "of a, whose t0 nobody heard of"
+        assert b"default/b" in rows(here)
+        assert {key for key in rows(here) if key.startswith(b"default/b/")} == set()
+
+    run(story())
+
+
 def test_an_event_whose_row_is_refused_ends_its_job_and_holds_up_nobody() -> None:
     """As where it comes while the table is there; and the same when the table is lost again."""
 
