@@ -54,6 +54,10 @@ STAGED_EVENTS = 400
 
 TICK_S = 0.001
 
+TWICE = 2
+"""Sub-tasks of one partition that are out at once for each slot of the system, at most: one at work, and one
+to go on with at once. All slots may be needed by the jobs of one partition."""
+
 GATHER_S = 0.002
 """After a batch that asked for nothing the next one may gather for so long: in a burst of results that
 wait for others, a batch of twenty costs hardly more than one of a single event."""
@@ -136,7 +140,8 @@ class Partition:
     ) -> None:
         self._claim, self._transactions, self._producer = claim, transactions, producer
         self._table, self._timers, self._settings = table, timers, settings
-        self._pacing = Pacing(settings.window)
+        # No more than keeps every slot busy: what is out when its job ends is run for nothing.
+        self._pacing = Pacing(min(settings.window, TWICE * settings.concurrency))
         self._monotonic = asyncio.get_running_loop().time
         self._staged_since: float | None = None
         self._staged = 0
@@ -150,7 +155,8 @@ class Partition:
         self._timers.seen(self._table.at)
         for job in self._table.open_jobs():
             self._pacing.touch(New(), job)
-            self._timers.arm(New(), job)
+        for job in self._table.open_jobs():
+            self._timers.arm(New(), job, ahead=self._ahead())
         self._log.info("partition_owned", position=self._table.position, finished=self._table.finished)
         # Without a position the log is empty; whatever the group committed, its first event is the next.
         self._claim.seek(self._table.position or 0)
@@ -172,6 +178,13 @@ class Partition:
                 await self._tell(event)
             if self._stage_is_over():
                 await self.step((), staging=False)
+
+    def _ahead(self) -> float:
+        """Attempts that a command just released may have to wait for, one after the other.
+
+        All partitions are thought to be as full as this one, and all slots to be busy.
+        """
+        return self._pacing.outstanding * self._settings.lanes / self._settings.concurrency
 
     def _stage_is_over(self) -> bool:
         since = self._staged_since
@@ -208,7 +221,7 @@ class Partition:
         self._words.clear()
             self._table[after.submitted.job] = after
         for job, before in touched.items():
-            self._timers.arm(before, self._table[job])
+            self._timers.arm(before, self._table[job], ahead=self._ahead())
         self._staged += len(records)
         commands = [command for _, given in released for command in given]
         if staging and not commands and not asked and self._staged < STAGED_EVENTS:

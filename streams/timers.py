@@ -21,6 +21,10 @@ AGAIN_MS = 1000
 OUTAGE_MS = 3_000
 """The broker's clock this much ahead of our estimate means that nobody looked after the partition."""
 
+AT_ONCE = 250
+"""Timers told between two batches: half of what a batch folds. Where a hundred thousand are due at the same
+time, to tell them all again each second would put them on the log faster than they can be folded."""
+
 KEPT = 1_024
 """Timers that are kept without looking for moot ones."""
 
@@ -62,8 +66,12 @@ class Timers:
         """The broker's clock, estimated, in milliseconds since 1970."""
         return self._at + int((self._monotonic() - self._seen) * 1000)
 
-    def arm(self, before: Job, after: Job) -> None:
-        """Set the timers that the change from *before* to *after* calls for."""
+    def arm(self, before: Job, after: Job, *, ahead: float = 0.0) -> None:
+        """Set the timers that the change from *before* to *after* calls for.
+
+        Args:
+            ahead: As of :func:`streams.core.due.due_at`.
+        """
         if not isinstance(after, Open):
             return
         old = before.states if isinstance(before, Open) else {}
@@ -72,7 +80,9 @@ class Timers:
         if begins and (end := deadline(after)) is not None:
             self._push(end, job, None, None)
         for task, state in after.states.items():
-            due = None if old.get(task) is state else due_at(after, state, grace_ms=self._grace_ms)
+            if old.get(task) is state:
+                continue
+            due = due_at(after, state, grace_ms=self._grace_ms, ahead=ahead)
             if due is not None:
                 self._push(due, job, task, state)
 
@@ -81,11 +91,14 @@ class Timers:
         return max(0.0, (self._heap[0][0] - self.now()) / 1000) if self._heap else None
 
     def due(self, job_of: Callable[[JobId], Job]) -> Iterator[Timer]:
-        """What is due now, by the jobs as they are; each comes again in a second until it is moot."""
+        """What is due now, by the jobs as they are; each comes again in a second until it is moot.
+
+        At most :data:`AT_ONCE`: where more are due at the same time, the rest come after the next batch.
+        """
         if len(self._heap) > self._sweep_at:
             self._sweep(job_of)
-        now = self.now()
-        while self._heap and self._heap[0][0] <= now:
+        now, told = self.now(), 0
+        while self._heap and self._heap[0][0] <= now and told < AT_ONCE:
             entry = heappop(self._heap)
             if is_moot(entry, job_of):
                 continue
@@ -101,6 +114,7 @@ class Timers:
                 event = timer(name, task, state, retry_in=backoff(attempt, self._chance()))
             if event is not None:
                 self._push(now + AGAIN_MS, name, task, state)
+                told += 1
                 yield event
 
     def _push(self, due: int, job: JobId, task: TaskId | None, state: SubTaskState | None) -> None:

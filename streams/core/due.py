@@ -19,18 +19,19 @@ def deadline(job: Open) -> int | None:
     return None if seconds is None else began + int(seconds * 1000)
 
 
-def due_at(job: Open, state: SubTaskState, *, grace_ms: int) -> int | None:
+def due_at(job: Open, state: SubTaskState, *, grace_ms: int, ahead: float = 0.0) -> int | None:
     """When a sub-task in this state needs a timer, milliseconds of broker time.
 
     Args:
         grace_ms: Milliseconds to wait for the lane's own word on a late attempt.
+        ahead: Attempts that may run before a released one, one after the other, in all lanes at once.
     """
     limits = job.submitted.goal.limits
     match state:
         case Running(since=since):
             return since + int(limits.timeout_s * 1000) + grace_ms
         case Released(at=at):
-            return at + int(limits.start_timeout_s * 1000)
+            return at + int((limits.start_timeout_s + ahead * limits.timeout_s) * 1000)
         case Backoff(until=until):
             return until
         case _:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -112,6 +113,21 @@ def test_what_an_event_asks_for_lands_at_once_with_its_rows_and_position() -> No
         await here.put(succeeded("answer", result="42"))
         assert here.answers()["g"].value == "42"
         assert here.positions()[-1] == 5
+
+    run(story())
+
+
+def test_no_more_is_out_than_keeps_every_slot_busy() -> None:
+    """Of a flood of goals; the rest wait where their priority still counts, and their end costs nothing."""
+
+    async def story() -> None:
+        here = OnePartition()
+        here.settings = replace(here.settings, concurrency=2)
+        here.orchestrator()
+        await here.put(*(submitted(f"g{number}") for number in range(10)))
+        assert here.asked() == [PLAN] * 4
+        await here.put(planned("g0", count=1))
+        assert here.asked() == [*[PLAN] * 4, "t0"]
 
     run(story())
 

@@ -22,7 +22,7 @@ from streams.core.plan import SubTask
 from streams.core.release import release
 from streams.core.states import Job, New, Open
 from streams.core.values import PLAN, Inline, JobId
-from streams.timers import KEPT, Timers
+from streams.timers import AT_ONCE, KEPT, Timers
 from tests.core.histories import JOB, START
 
 
@@ -89,6 +89,30 @@ def test_a_command_that_no_lane_starts_is_overdue() -> None:
     partition.to(JOB, release(job, 1, partition.timers.now())[0])
     assert partition.due(after_s=59.9) == []
     assert partition.due(after_s=0.1) == [AttemptOverdue(job=JOB, task="a", attempt=1, retry_in=0.5)]
+
+
+def test_a_command_in_line_behind_others_has_time_for_them_too() -> None:
+    """Before they have run for as long as they may, nobody can say that it is lost."""
+    partition = Partition()
+    partition.open(timeout_s=10.0)
+    job = partition.jobs[JOB]
+    assert isinstance(job, Open)
+    released, _ = release(job, 1, partition.timers.now())
+    partition.timers.arm(job, released, ahead=2.5)
+    partition.jobs[JOB] = released
+    assert partition.due(after_s=84.9) == []
+    assert partition.due(after_s=0.1) == [AttemptOverdue(job=JOB, task="a", attempt=1, retry_in=0.5)]
+
+
+def test_of_many_that_are_due_at_the_same_time_each_has_its_turn() -> None:
+    """No more are told than a batch folds, however slowly they are folded."""
+    partition = Partition()
+    for number in range(2 * AT_ONCE + 10):
+        partition.open(deadline_s=20.0, job=f"acme/{number}")
+    told = [partition.due(after_s=30.0 if turn == 0 else 0.0) for turn in range(4)]
+    assert [len(events) for events in told] == [AT_ONCE, AT_ONCE, 10, 0]
+    assert len({event.job for events in told for event in events}) == 2 * AT_ONCE + 10
+    assert partition.due(after_s=1.0) == told[0]
 
 
 def test_a_deadline_counts_from_the_goals_arrival() -> None:
