@@ -1,7 +1,7 @@
 """All measurements in one run: ``python -m bench [NAME ...] [--json FILE]``.
 
 They run one after the other on one embedded Kafka, each on topics, an endpoint and a worker of its
-own; everything shares this machine.
+own; everything shares this machine. Those that take long run only when they are named.
 """
 
 import argparse
@@ -12,8 +12,10 @@ from pathlib import Path
 
 import orjson
 
-from bench import folding, latency, throughput
+from bench import folding, latency, restoring, throughput
 from bench.figures import Figure, markdown
+from bench.flood import flood
+from bench.soak import soak
 from bench.stage import HOME, machine
 from streams import broker
 
@@ -33,14 +35,29 @@ MEASUREMENTS: dict[str, tuple[str, Measurement]] = {
 }
 
 
-async def main(names: list[str], target: Path | None) -> int:
+def long_ones(arguments: argparse.Namespace) -> dict[str, tuple[str, Measurement]]:
+    """Those that run only when they are named."""
+    goals, minutes, rate = arguments.goals, arguments.minutes, arguments.rate
+    return {
+        "restoring": ("Restoring a table of 100,000 finished and 1,000 open jobs", restoring.restoring),
+        "flood": (f"{goals:,} goals at once", lambda servers: flood(servers, goals=goals)),
+        "soak": (
+            f"{minutes:g} minutes of {rate:g} jobs a second",
+            lambda servers: soak(servers, minutes=minutes, rate=rate),
+        ),
+    }
+
+
+async def main(
+    measurements: dict[str, tuple[str, Measurement]], names: list[str], target: Path | None
+) -> int:
     """Measure, print, and say by the exit code whether every floor holds."""
     results: dict[str, list[Figure]] = {}
     sys.stdout.write(f"Machine: {machine()}; broker, endpoint, worker and client share it.\n")
     running = await broker.start(HOME)
     try:
         for name in names:
-            title, measurement = MEASUREMENTS[name]
+            title, measurement = measurements[name]
             results[name] = await measurement(running.servers)
             sys.stdout.write(f"\n{markdown(title, results[name])}\n")
             sys.stdout.flush()
@@ -55,9 +72,15 @@ async def main(names: list[str], target: Path | None) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MEASUREMENTS))
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"{', '.join(MEASUREMENTS)}; or restoring, flood, soak"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--goals", type=int, default=100_000, help="of the flood (default: 100,000)")
+    parser.add_argument("--minutes", type=float, default=60, help="of the soak (default: 60)")
+    parser.add_argument("--rate", type=float, default=20, help="jobs a second of the soak (default: 20)")
     arguments = parser.parse_args()
-    if unknown := set(arguments.names) - MEASUREMENTS.keys():
-        parser.error(f"no measurement {', '.join(sorted(unknown))}; there are {', '.join(MEASUREMENTS)}")
-    sys.exit(asyncio.run(main(arguments.names or list(MEASUREMENTS), arguments.json)))
+    known = MEASUREMENTS | long_ones(arguments)
+    if unknown := set(arguments.names) - known.keys():
+        parser.error(f"no measurement {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    sys.exit(asyncio.run(main(known, arguments.names or list(MEASUREMENTS), arguments.json)))
