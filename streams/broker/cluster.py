@@ -80,8 +80,9 @@ class Cluster:
         return tuple(place.door for place in self._places if place.door is not None)
 
     def runs(self, number: int) -> bool:
-        """Whether a node's process runs, as far as it was us who ended it."""
-        return self._nodes[number] is not None
+        """Whether a node's process runs."""
+        node = self._nodes[number]
+        return node is not None and node.process.poll() is None
 
     async def start(self, number: int) -> None:
         """Start a node, new or where it was, and wait until clients can work with it.
@@ -89,7 +90,7 @@ class Cluster:
         Raises:
             BrokerFailed: it did not start.
         """
-        if self._nodes[number] is None:
+        if not self.runs(number):
             place = self._places[number]
             self._nodes[number] = await start_node(
                 self._kafka, place.data, port=place.port, properties=_properties(place, self._places)

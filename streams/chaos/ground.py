@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import structlog
+
 from streams.broker.cluster import Cluster, start_cluster
 from streams.broker.node import HOST
 from streams.chaos.attacks import Need
 from streams.chaos.proxy import Proxy
 
 THREE: Final = 3
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +49,15 @@ class Ground:
         return frozenset(offered)
 
     async def mend(self) -> None:
-        """All brokers run, whatever became of the round before.
+        """All brokers run, whatever became of the round before; also one that ended by itself.
 
         Raises:
             BrokerFailed: one does not start.
         """
         if (cluster := self.cluster) is not None:
+            for number in range(len(cluster)):
+                if not cluster.runs(number):
+                    log.warning("broker_gone", number=number)
             await asyncio.gather(*(cluster.start(number) for number in range(len(cluster))))
 
     @property

@@ -28,6 +28,9 @@ from streams.log import LogUnavailable
 HOME: Final = Path(".anabranch")
 ROUND_S: Final = 600.0
 """Seconds after which a round is given up; a minute is usual."""
+TRIES: Final = 3
+"""How often it is tried to play a round, with so many seconds in between:"""
+PAUSE_S: Final = 10.0
 SHOWN: Final = 10
 """Findings of a round that are shown; the others are with the evidence."""
 
@@ -50,20 +53,24 @@ async def play_rounds(
     run = place or HOME / "chaos" / secrets.token_hex(4)
     rounds: list[Round] = []
     broken: list[int] = []
+    played: Played | None = None
     async with own_ground(HOME, run, brokers=brokers, workers=workers) as ground:
         try:
             chosen = known(faults, ground.offers)
         except UnknownFault as error:
             raise Stop(str(error), Exit.USAGE) from None
         for seed in seeds:
-            played = await _round(ground, plan(seed, chosen), as_json=as_json)
+            played = await _again(ground, plan(seed, chosen), as_json=as_json)
             if played is not None:
                 names = [strike.fault for strike in played.plan.strikes]
                 figures, recovery_s = played.verdict.figures, played.recovery_s
                 rounds.append(Round(faults=names, figures=figures, recovery_s=recovery_s))
             if played is None or played.verdict.findings:
                 broken.append(seed)
-    shutil.rmtree(run / "brokers", ignore_errors=True)
+            if played is None:
+                break  # there is nothing to play on; the brokers' logs tell why
+    if played is not None:
+        shutil.rmtree(run / "brokers", ignore_errors=True)
     (run / "table.md").write_text(markdown(rounds), encoding="utf-8")
     if as_json:
         figures = sum_of(each.figures for each in rounds)
@@ -72,6 +79,15 @@ async def play_rounds(
         console().print(table(rounds) if sys.stdout.isatty() else markdown(rounds), markup=False)
     if broken:
         raise Stop(f"not as they should be: rounds {', '.join(map(str, broken))}; see {run}", Exit.POOR)
+
+
+async def _again(ground: Ground, planned: Plan, *, as_json: bool) -> Played | None:
+    """Play a round, again where it could not be played."""
+    for _ in range(TRIES):
+        if (played := await _round(ground, planned, as_json=as_json)) is not None:
+            return played
+        await asyncio.sleep(PAUSE_S)
+    return None
 
 
 async def _round(ground: Ground, planned: Plan, *, as_json: bool) -> Played | None:
