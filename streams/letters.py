@@ -138,6 +138,31 @@ async def find(log: Reader, partitions: Iterable[int], wanted: Wanted) -> list[L
     return sorted(found, key=lambda letter: (letter.dead.at, letter.place))
 
 
+async def those(log: Reader, partitions: int, places: Iterable[Place]) -> list[Letter]:
+    """The dead letters at these places, as far as there are any, whatever became of them.
+
+    Args:
+        partitions: Of the topic.
+
+    Raises:
+        LogUnavailable: the log cannot be read.
+    """
+    offsets: dict[int, set[int]] = {}
+    for partition, offset in places:
+        offsets.setdefault(partition, set()).add(offset)
+    found: list[Letter] = []
+    for partition, wanted in sorted(offsets.items()):
+        if partition >= partitions:
+            continue
+        letters: dict[int, Letter] = {}
+        async for records in log.read(DEAD_LETTERS, partition, offset=min(wanted)):
+            for record in records:
+                if record.offset in wanted or is_mark(record):
+                    _take(letters, record, Wanted(lot=None))
+        found += letters.values()
+    return found
+
+
 async def at(log: Reader, place: Place) -> Letter | None:
     """The dead letter at a place, whole; None where there is none.
 

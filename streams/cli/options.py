@@ -54,8 +54,8 @@ _AGO: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
-def moment(text: str) -> int:
-    """Milliseconds since 1970 of what ``--since`` says; 0 where it says nothing.
+def moment(text: str, option: str = "--since") -> int:
+    """Milliseconds since 1970 of what ``--since``, or another option, says; 0 where it says nothing.
 
     Raises:
         Stop: it is no time.
@@ -68,5 +68,5 @@ def moment(text: str) -> int:
         return int(datetime.fromisoformat(text).timestamp() * 1_000)  # without a zone: the local one
     except ValueError:
         raise Stop(
-            f"--since {text!r} is no time: write 90s, 30m, 12h, 7d, or 2026-11-30T16:00", Exit.USAGE
+            f"{option} {text!r} is no time: write 90s, 30m, 12h, 7d, or 2026-11-30T16:00", Exit.USAGE
         ) from None

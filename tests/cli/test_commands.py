@@ -34,7 +34,7 @@ COMMANDS = [
     *(["broker", name] for name in ("start", "stop", "status")),
     *(["topics", name] for name in ("create", "check")),
     *(["chaos", name] for name in ("run", "faults", "verify", "simulate")),
-    *(["dead-letters", name] for name in ("list", "show")),
+    *(["dead-letters", name] for name in ("list", "show", "redrive", "drop")),
 ]
 
 
@@ -139,6 +139,13 @@ def test_a_broker_that_is_not_there_is_code_3(command: list[str]) -> None:
         (["submit", "goal", "--max-subtasks", "101"], "max_subtasks"),
         (["submit", "goal", "--id", "no slashes/please"], "id"),
         (["dead-letters", "show", "here"], "PARTITION:OFFSET"),
+        (["dead-letters", "redrive"], "say which"),
+        (["dead-letters", "redrive", "0:1", "2"], "PARTITION:OFFSET"),
+        (["dead-letters", "redrive", "0:1", "--topic", "goals"], "either places, or filters"),
+        (["dead-letters", "redrive", "0:1", "--all"], "either places, or filters"),
+        (["dead-letters", "redrive", "--until", "soon"], "--until"),
+        (["dead-letters", "drop", "0:1"], "--why"),
+        (["dead-letters", "list", "--state", "lost"], "--state"),
         (["replay", "nowhere.jsonl"], "no file"),
         (["model", "--latency", "soon"], "latency"),
         (["model", "--fail", "sometimes=1"], "sometimes"),
