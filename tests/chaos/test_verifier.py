@@ -311,3 +311,16 @@ def test_the_calls_that_a_kill_repeated_are_counted() -> None:
     assert {finding.kind for finding in verdict.findings} >= {"called_again"}
     assert verdict.figures.repeated == 0
     assert len([f for f in verdict.findings if f.kind == "called_again"]) == figures.repeated
+
+
+def test_a_call_that_was_on_its_way_when_its_worker_died_is_no_news() -> None:
+    """An endpoint that is busy logs it a moment after the end of whoever sent it."""
+    evidence = lived("a worker is killed in the middle")
+    (killed,) = [life for life in evidence.lives if life.how == "killed"]
+    assert killed.ended is not None
+    before = replace(killed, ended=min(c.began for c in evidence.calls if killed.run in c.call_id) - 1)
+    lives = [before if life is killed else life for life in evidence.lives]
+    known = judge(evidence).figures.repeated
+    told = judge(replace(evidence, lives=lives))
+    assert "called_again" not in told.figures.kinds
+    assert told.figures.repeated == known

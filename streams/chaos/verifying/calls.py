@@ -1,6 +1,7 @@
 """What the endpoint's own log shows: caps kept, and no finished call made twice."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from typing import Final, Literal, TypeAlias
 
 from streams.chaos.evidence import Call, Evidence, Finding, Life
@@ -39,7 +40,8 @@ def caps(evidence: Evidence, calls: Iterable[MadeCall]) -> Iterator[Finding]:
         call = made.call
         ends = [] if call.ended is None else [call.ended - (LEFT_MS if call.status == LEFT else 0)]
         life = lives.get(made.name.run)
-        ends += [] if life is None else [at for at in _breaks(life) if at >= call.began]
+        breaks = () if life is None else _breaks(life)
+        ends += [max(since, call.began) for since, until in breaks if call.began <= until]
         steps.append((call.began, 1, call.call_id))
         if ends:
             steps.append((max(call.began, min(ends)), -1, call.call_id))
@@ -93,7 +95,8 @@ def _verdict(facts: Facts, lives: Mapping[str, Life], first: MadeCall, again: Ma
     if replied is not None and replied + READABLE_MS <= began:
         return "needless"
     if first.name.run != again.name.run and (life := lives.get(first.name.run)) is not None:
-        if any(call.began <= at <= began and (replied is None or at <= replied) for at in _breaks(life)):
+        breaks = [since for since, until in _breaks(life) if since <= began and call.began <= until]
+        if any(replied is None or since <= replied for since in breaks):
             return "excused"
         # Told to stop, it gives up what has not ended when its time to drain is over.
         given_up = call.ended if over and call.status == LEFT else None
@@ -105,12 +108,11 @@ def _verdict(facts: Facts, lives: Mapping[str, Life], first: MadeCall, again: Ma
     return "needless"
 
 
-def _breaks(life: Life) -> Iterator[int]:
-    """When it took no further step."""
+def _breaks(life: Life) -> Iterator[tuple[int, float]]:
+    """Spans in which it took no step. A call that came meanwhile was on its way before."""
     if life.ended is not None and life.how != "stopped":
-        yield life.ended
-    for since, _ in life.pauses:
-        yield since
+        yield life.ended, inf
+    yield from life.pauses
 
 
 def _told_to_stop(life: Life) -> int:
