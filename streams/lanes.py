@@ -34,7 +34,7 @@ from streams.transcript import attempt_key
 from streams.wire.commands import read_command
 from streams.wire.envelope import Unreadable, Unwritable
 
-FLUSH_S = 5.0
+FLUSH_S = 10.0
 """Seconds that a rebalance waits for the journal at most; the group waits for 30."""
 
 AGAIN_S = 1.0
