@@ -205,6 +205,7 @@ class Partition:
             GapInLog: an event is missing between the last batch and this one.
         """
         self.began, self.size = self._table.position or 0, len(records)
+        self._words.clear()
         touched: dict[JobId, Job] = {}
         asked: list[tuple[Record, Effect]] = []
         for record in records:
@@ -218,7 +219,6 @@ class Partition:
         released = self._pacing.release(self._table.__getitem__, self._timers.now())
         for after, _ in released:
             touched.setdefault(after.submitted.job, self._table[after.submitted.job])
-        self._words.clear()
             self._table[after.submitted.job] = after
         for job, before in touched.items():
             self._timers.arm(before, self._table[job], ahead=self._ahead())
@@ -240,6 +240,8 @@ class Partition:
             event = read_here(record, self._settings.lanes)
         except Unreadable as error:
             self._log.warning("event_unreadable", offset=record.offset, reason=str(error))
+            if isinstance(error, NewerVersion) and (word := last_word(record, self._table.__getitem__)):
+                self._words.append(word)
             return (Bury(reason=str(error)),)
         before = self._table[event.job]
         after, effects = absorb(before, event)
@@ -268,8 +270,6 @@ class Partition:
         self._words.append(JobBroken(job=command.job, reason=reason, revision=revision))
         return None
 
-            if isinstance(error, NewerVersion) and (word := last_word(record, self._table.__getitem__)):
-                self._words.append(word)
     async def _commit(self, sendings: Iterable[Sending]) -> None:
         """One transaction: these records, the changed rows, our position."""
         rows = [row_of(self._claim.partition, name, row) for name, row in self._table.changes()]
