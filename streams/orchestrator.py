@@ -38,6 +38,7 @@ from streams.log import (
     RecordRefused,
     Transactions,
 )
+from streams.mending import Mending
 from streams.rebuilding import Rebuilding
 from streams.settings import Settings
 from streams.suspect import Suspect, failed, parts
@@ -87,14 +88,17 @@ class Orchestrator:
         number = claim.partition
         async with self._log.transactions(f"orchestrator-{number}") as transactions:
             table = await Table.restore(self._log, number)
+            lanes, batch = self._settings.lanes, self._settings.batch
+            if table.damage:
+                await Mending(table, self._log, transactions, number, lanes=lanes, batch=batch).run()
             if table.position is None:
                 await Rebuilding(
                     table,
                     self._log,
                     transactions,
                     number,
-                    lanes=self._settings.lanes,
-                    batch=self._settings.batch,
+                    lanes=lanes,
+                    batch=batch,
                     condemned=self._condemned.setdefault(number, set()),
                 ).run()
             timers = Timers(
@@ -145,13 +149,13 @@ class Partition:
         self._monotonic = asyncio.get_running_loop().time
         self._staged_since: float | None = None
         self._staged = 0
+        self._words: list[Event] = []  # last ones, that jobs must hear before the next commit
+        self._refused = False
         self.began, self.size = table.position or 0, 0
         self._log = structlog.get_logger().bind(part="orchestrator", partition=claim.partition)
 
     async def run(self, suspect: Suspect | None) -> None:
         """Fold batch after batch. *suspect* are events that failed before."""
-        self._words: list[Event] = []  # last ones, that jobs must hear before the next commit
-        self._refused = False
         self._timers.seen(self._table.at)
         for job in self._table.open_jobs():
             self._pacing.touch(New(), job)
@@ -289,6 +293,19 @@ class Partition:
         self._table.passed(record)
         await self._commit([record_of(Bury(reason=REFUSED), record)])
 
+    async def _say(self, event: Event) -> None:
+        """Put an event of our own on this partition's log, and wait until it is there.
+
+        One that the log will never take is left out: the partition must go on.
+
+        Raises:
+            LogUnavailable: it may not be there.
+        """
+        try:
+            await (await self._send(event))
+        except RecordRefused as error:
+            self._log.error("event_refused", job=event.job, kind=type(event).__name__, reason=str(error))
+
     async def _tell(self, event: Event) -> None:
         """Put an event of our own on this partition's log; one that gets lost comes again."""
         try:
@@ -310,16 +327,3 @@ class Partition:
         return await self._producer.send(
             JOB_EVENTS, write_event(event), key=event.job.encode(), partition=self._claim.partition
         )
-    async def _say(self, event: Event) -> None:
-        """Put an event of our own on this partition's log, and wait until it is there.
-
-        One that the log will never take is left out: the partition must go on.
-
-        Raises:
-            LogUnavailable: it may not be there.
-        """
-        try:
-            await (await self._send(event))
-        except RecordRefused as error:
-            self._log.error("event_refused", job=event.job, kind=type(event).__name__, reason=str(error))
-

@@ -9,7 +9,6 @@ position with the last of them; a crash before that begins anew.
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -144,8 +143,8 @@ class Rebuilding:
 
     async def _fold(self, record: Record, given: Given) -> tuple[Effect, ...]:
         """Fold one event; what it asks for and was never given."""
-        if (reason := given.buried.get(record.offset)) is not None:
-            return self._as_then(record, reason)
+        if record.offset in given.buried:
+            return fold_past(self._table, record, given, self._lanes)
         if record.offset in self._condemned:
             await self._say_last_word(record)
             return (Bury(reason=REFUSED),)
@@ -159,17 +158,6 @@ class Rebuilding:
         else:
             self._table[event.job], effects = absorb(self._table[event.job], event)
         return tuple(effect for effect in effects if not given.has(record, effect))
-
-    def _as_then(self, record: Record, reason: str) -> tuple[Effect, ...]:
-        """An event that was buried was not folded, though it might be read or land by now.
-
-        One that the rules of then broke on did end its job, though those of now may be mended.
-        """
-        if COULD_NOT in reason:
-            with suppress(Unreadable):
-                event = read_here(record, self._lanes)
-                self._table[event.job], _ = break_by(self._table[event.job], event, reason)
-        return ()  # what it asked for landed with the dead letter
 
     async def _say_last_word(self, record: Record) -> None:
         """As the orchestrator does before it buries an event: nobody would know of its job any more."""
@@ -198,6 +186,26 @@ class Rebuilding:
                 if offset != NOBODY and size_of(largest) > INLINE_BYTES:
                     self._condemned.add(offset)
                 raise
+
+
+def fold_past(table: Table, record: Record, given: Given, lanes: int) -> tuple[Effect, ...]:
+    """Fold an event as it was folded then, and say what it asked for; nothing where it was buried.
+
+    One that was buried was not folded, though it might be read or land by now. One that the rules of
+    then broke on did end its job, though those of now may be mended.
+    """
+    reason = given.buried.get(record.offset)
+    if reason is not None and COULD_NOT not in reason:
+        return ()
+    try:
+        event = read_here(record, lanes)
+    except Unreadable:
+        return ()
+    if reason is None:
+        table[event.job], effects = absorb(table[event.job], event)
+        return effects
+    table[event.job], _ = break_by(table[event.job], event, reason)
+    return ()  # what it asked for landed with the dead letter
 
 
 def answerable(row: Row | None) -> int:

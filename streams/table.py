@@ -23,11 +23,12 @@ from streams.core.states import (
     Succeeded,
 )
 from streams.core.values import NO_USAGE, JobId, TaskId, Usage
+from streams.damage import Damage, job_of, left_out, misplaced, untrue
 from streams.log import Log, Reader, Record
 from streams.markers import Markers
 from streams.sharing import shared
 from streams.topics import JOBS
-from streams.wire.envelope import Unreadable
+from streams.wire.envelope import NewerVersion, Unreadable
 from streams.wire.markers import packed_row
 from streams.wire.rows import (
     GOAL_ROW,
@@ -42,6 +43,7 @@ from streams.wire.rows import (
 )
 
 NEW = New()
+_NOTHING = JobRow(usage=NO_USAGE)
 
 
 class GapInLog(Exception):
@@ -54,13 +56,16 @@ class Table:
     Attributes:
         position: Offset of the next event to fold; None before the first.
         at: Broker time of the last event folded, milliseconds since 1970.
-        leftovers: Keys of the rows that stand on the topic without a position, and mean nothing.
+        leftovers: Keys of rows that stand on the topic and mean nothing: without a position all of
+            them, else those of jobs with *damage*.
+        damage: Rows that could not be read.
     """
 
     def __init__(self) -> None:
         self.position: int | None = None
         self.at = 0
         self.leftovers: frozenset[str] = frozenset()
+        self.damage = Damage()
         self._jobs: dict[JobId, Job] = {}  # open ones, and those that finished since the last commit
         self._markers = Markers()
         self._outlived: tuple[JobId, ...] = ()
@@ -133,30 +138,48 @@ class Table:
 
         Rows without a position are of no use: nobody knows which events they have seen, and which
         rows are missing beside them. Then the table is to be rebuilt, see ``streams/rebuilding.py``.
+        Rows that cannot be read, and all others of their jobs, are left out and are *damage*, to be
+        mended before anything is folded: see ``streams/mending.py``.
 
         Raises:
-            Unreadable: a row is none of ours, or of a newer version; going on would lose jobs.
+            NewerVersion: a program of a later version wrote a row; only that may go on from it.
             LogUnavailable: the log did not give them in time.
         """
         table = cls()
         newest = await newest_rows(log, partition)
         rows: dict[str, Row] = {}
+        damage = table.damage
         for key in list(newest):
             value = newest.pop(key)
-            if packed := packed_row(value):
+            if (packed := packed_row(value)) and key.count("/") == 1 and job_of(key):
                 table._markers.put_packed(key, packed)
-            elif isinstance(row := parse_row(value), Finished):
+                continue
+            try:
+                row = parse_row(value)
+            except NewerVersion as error:
+                raise NewerVersion(f"row {key} of jobs[{partition}]: {error}") from error
+            except Unreadable as error:
+                damage.note(key, str(error))
+                continue
+            if wrong := misplaced(key, row):
+                damage.note(key, wrong)
+            elif isinstance(row, Finished):
                 table._markers.put(key, row)
             else:
                 rows[key] = row
         position = rows.pop(POSITION_KEY, None)
-        if isinstance(position, PositionRow):
-            table.position, table.at = position.offset, position.at
-            table._jobs = build(rows)
-            return table
-        leftovers = cls()
-        leftovers.leftovers = frozenset((*rows, *table._markers))
-        return leftovers
+        if not isinstance(position, PositionRow):
+            leftovers = cls()
+            leftovers.damage, damage.jobs = damage, set()
+            leftovers.leftovers = frozenset((*rows, *table._markers))
+            return leftovers
+        table.position, table.at = position.offset, position.at
+        table._jobs = build(left_out(rows, damage.jobs), damage)
+        for job in damage.jobs:
+            table._jobs.pop(job, None)
+            table._markers.discard(job)
+        table.leftovers = frozenset(key for key in rows if job_of(key) in damage.jobs)
+        return table
 
 
 async def newest_rows(log: Reader, partition: int) -> dict[str, bytes]:
@@ -164,8 +187,9 @@ async def newest_rows(log: Reader, partition: int) -> dict[str, bytes]:
 
     Before Kafka has compacted the topic most of what is on it has been superseded: it is not looked at.
 
+    Bytes of a key that are no UTF-8 come as surrogate escapes: no key of ours has any.
+
     Raises:
-        Unreadable: a key is none of ours.
         LogUnavailable: the log did not give them in time.
     """
     rows: dict[bytes, bytes] = {}
@@ -175,18 +199,18 @@ async def newest_rows(log: Reader, partition: int) -> dict[str, bytes]:
             rows.pop(key, None)
             if record.value is not None:
                 rows[key] = record.value
-    try:
-        return {key.decode(): value for key, value in rows.items()}
-    except UnicodeDecodeError as error:
-        raise Unreadable(f"no row of the table: its key is no UTF-8: {error.object!r}") from error
+    return {key.decode(errors="surrogateescape"): value for key, value in rows.items()}
 
 
 def apply(rows: dict[str, Row], record: Record) -> None:
-    """Take one record of the topic into the rows."""
-    key = (record.key or b"").decode()
-    if record.value is None:
-        rows.pop(key, None)
-    else:
+    """Take one record of the topic into the rows.
+
+    Raises:
+        NewerVersion, Unreadable: it is no row; the one that stood under its key is out of them.
+    """
+    key = (record.key or b"").decode(errors="surrogateescape")
+    rows.pop(key, None)
+    if record.value is not None:
         rows[key] = read_row(record)
 
 
@@ -203,8 +227,8 @@ def difference(job: JobId, before: Job, after: Job) -> Iterator[tuple[str, Row |
         case Open():
             if old is None or old.revision is not after.revision:
                 yield f"{job}/{GOAL_ROW}", GoalRow(submitted=after.submitted, revision=after.revision)
-            if old is None or old.usage is not after.usage:
-                yield job, JobRow(usage=after.usage)
+            if old is None or old.usage is not after.usage or len(old.nodes) != len(after.nodes):
+                yield job, JobRow(usage=after.usage, nodes=len(after.nodes))
             states = {} if old is None else old.states
             for task, state in after.states.items():
                 if states.get(task) is not state:
@@ -221,18 +245,18 @@ def difference(job: JobId, before: Job, after: Job) -> Iterator[tuple[str, Row |
             pass
 
 
-def build(rows: dict[str, Row]) -> dict[JobId, Job]:
-    """The jobs that these rows stand for."""
+def build(rows: dict[str, Row], damage: Damage) -> dict[JobId, Job]:
+    """The jobs that these rows stand for, but those of which they cannot be true."""
     jobs: dict[JobId, Job] = {}
-    usages: dict[JobId, Usage] = {}
+    spent: dict[JobId, JobRow] = {}
     goals: dict[JobId, GoalRow] = {}
     tasks: dict[JobId, dict[TaskId, SubTaskRow]] = {}
     for key, row in rows.items():
         match row:
             case Finished():
                 jobs[key] = row
-            case JobRow(usage=usage):
-                usages[key] = usage
+            case JobRow():
+                spent[key] = row
             case GoalRow():
                 goals[key.rpartition("/")[0]] = row
             case SubTaskRow():
@@ -240,8 +264,19 @@ def build(rows: dict[str, Row]) -> dict[JobId, Job]:
                 tasks.setdefault(job, {})[task] = row
             case PositionRow():
                 pass
+    for job in (spent.keys() | tasks.keys()) - goals.keys():
+        damage.note(f"{job}/{GOAL_ROW}", "the row of the goal is missing")
     for job, goal in goals.items():
-        jobs[job] = shared(rebuild(goal, usages.get(job, NO_USAGE), tasks.get(job, {})))
+        counted = spent.get(job, _NOTHING)
+        try:
+            built = rebuild(goal, counted.usage, tasks.get(job, {}))
+        except (LookupError, ValueError, TypeError) as error:
+            damage.note(f"{job}/{GOAL_ROW}", f"the rows of this job cannot be true: {repr(error)[:300]}")
+            continue
+        if wrong := untrue(built, counted.nodes):
+            damage.note(f"{job}/{GOAL_ROW}", f"the rows of this job cannot be true: {wrong}")
+        else:
+            jobs[job] = shared(built)
     return jobs
 
 

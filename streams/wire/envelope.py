@@ -35,10 +35,8 @@ class NewerVersion(Unreadable):
         kind: The record's type as it says it, empty where it says none.
     """
 
-    def __init__(self, version: int, kind: object = "") -> None:
-        super().__init__(
-            f"v: schema version {version} is newer than {VERSION}, which this program reads: upgrade it"
-        )
+    def __init__(self, words: str, kind: object = "") -> None:
+        super().__init__(words)
         self.kind = kind if isinstance(kind, str) else ""
 
 
@@ -112,7 +110,8 @@ def check_version(version: object, kind: object) -> None:
     if type(version) is not int or version < 1:
         raise Unreadable(f"v: should be the version of the record's schema, 1 to {VERSION}")
     if version > VERSION:
-        raise NewerVersion(version, kind)
+        words = f"v: schema version {version} is newer than {VERSION}, which this program reads: upgrade it"
+        raise NewerVersion(words, kind)
 
 
 def why(error: ValidationError) -> str:

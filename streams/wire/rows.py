@@ -46,9 +46,16 @@ class PositionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow:
-    """A job under way: what it has spent. All else follows from its other rows."""
+    """A job under way. All else follows from its other rows.
+
+    Attributes:
+        usage: What it has spent.
+        nodes: How many sub-tasks its plan has, each with a row of its own; 0 before there is a plan,
+            None in rows of before it was kept.
+    """
 
     usage: Usage
+    nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

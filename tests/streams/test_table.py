@@ -13,6 +13,7 @@ from streams.core.values import JobId
 from streams.log import Record
 from streams.memory_log import MemoryCluster
 from streams.memory_log.virtual_time import run
+from streams.damage import Damage
 from streams.table import Table, apply, build
 from streams.topics import JOBS
 from streams.wire.rows import POSITION_KEY, PositionRow, Row, write_row
@@ -72,7 +73,7 @@ def test_rows_stand_for_the_table(made: Choices) -> None:
 
 def check(table: Table, rows: dict[str, Row]) -> None:
     """The rows say what the table says, and hold nothing else."""
-    restored = build(rows)
+    restored = build(rows, Damage())
     jobs = {job: table[job] for job in JOBS_OF_A_PARTITION if not isinstance(table[job], New)}
     assert {name: unordered(job) for name, job in restored.items()} == {
         name: unordered(job) for name, job in jobs.items()
@@ -133,7 +134,7 @@ def test_a_table_is_restored_from_the_log() -> None:
         position = committed.pop(POSITION_KEY)
         assert isinstance(position, PositionRow)
         assert (restored.position, restored.at) == (position.offset, position.at)
-        jobs = build(committed)
+        jobs = build(committed, Damage())
         assert jobs
         assert {job: restored[job] for job in jobs} == jobs
         assert sorted(j.submitted.job for j in restored.open_jobs()) == sorted(
