@@ -45,6 +45,7 @@ def misplaced(key: str, row: Row) -> str:
     """Why this row cannot stand under this key; empty where it can."""
     found = _KEY.fullmatch(key)
     below = found[2] if found else None
+    right = False
     match row:
         case PositionRow():
             right = key == POSITION_KEY
@@ -64,9 +65,7 @@ def untrue(job: Open, nodes: int | None) -> str:
         nodes: How many sub-tasks its plan has, where that is known.
     """
     ordinals = sorted(node.ordinal for node in job.nodes.values())
-    if ordinals != list(range(1, len(ordinals) + 1)) or len(ordinals) != (
-        len(ordinals) if nodes is None else nodes
-    ):
+    if ordinals != list(range(1, len(ordinals) + 1)) or nodes not in (None, len(ordinals)):
         return "the rows of its sub-tasks are not all there"
     others = set(job.states) - set(job.nodes)
     ended = job.ended == len(job.nodes)
