@@ -14,7 +14,7 @@ from streams.core.events import JobReopened, SubTaskSucceeded
 from streams.core.plan import SubTask
 from streams.core.values import Inline
 from streams.delivery import Sender
-from streams.log import LogUnavailable
+from streams.log import LogUnavailable, Record
 from streams.memory_log import Faults
 from streams.memory_log.virtual_time import run
 from streams.redriving import Done as Redone
@@ -255,6 +255,30 @@ def test_a_goal_that_is_rejected_again_is_a_dead_letter_again() -> None:
     run(story())
 
 
+def test_many_go_back_together_each_once() -> None:
+    """Over all partitions, in parts; nothing is sent twice and nothing is left out."""
+
+    async def story() -> None:
+        swarm = RedrivenSwarm()
+        sender = Sender(swarm.operator().producer)
+        goals = [orjson.dumps({"id": f"g{n}", "goal": "1"}) for n in range(40)]
+        for n, value in enumerate(goals):
+            place = Record(GOALS, n % 8, n, 0, b"%d" % n, value)
+            await dead_letters.bury(sender, place, NEWER)
+        chosen = await swarm.letters()
+        assert len(chosen) == len(goals)
+        marks = redone(await swarm.redrive(chosen))
+        back = await swarm.records(GOALS)
+        assert Counter(record.value for record in back) == Counter(goals)
+        assert sorted((mark.partition, mark.to) for mark in marks) == sorted(
+            (record.partition, record.offset) for record in back
+        )
+        swarm.worker()
+        assert {answer.outcome for answer in (await swarm.answers(40)).values()} == {"succeeded"}
+
+    run(story())
+
+
 def test_a_value_that_was_too_large_for_its_dead_letter_is_read_from_its_topic() -> None:
     """While it is there; then the dead letter says so."""
 
@@ -267,7 +291,7 @@ def test_a_value_that_was_too_large_for_its_dead_letter_is_read_from_its_topic()
         )
         (original,) = await swarm.records(GOALS)
         assert original.offset == place
-        for record in (original, original.__class__(GOALS, 2, 99, 0, None, b"gone")):
+        for record in (original, Record(GOALS, 2, 99, 0, None, b"gone")):
             key, none, headers = dead_letters.write_without_value(record, "too large")
             await sender.deliver(DEAD_LETTERS, none, key=key, partition=2, headers=headers)
         outcomes = await swarm.redrive()
@@ -378,6 +402,31 @@ def test_two_who_redrive_at_once_redrive_once(wait: float) -> None:
         assert all("somebody else" in each.reason for each in outcomes if isinstance(each, NotDone))
         await asyncio.sleep(60)
         await check_once(swarm)
+
+    run(story())
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.05, 0.1, 0.2, 0.3])
+def test_two_commands_of_one_job_redriven_at_once_open_it_once(wait: float) -> None:
+    """Whose event comes second finds that the job gives a new command, and sends none beside it."""
+
+    async def story() -> None:
+        swarm = RedrivenSwarm(script=Script({"two": TWO}), faults=Faults(delay_s=0.02))
+        await failed(swarm, "a", "b")
+        first, second = await swarm.letters()
+
+        async def later() -> list[Outcome]:
+            await asyncio.sleep(wait)
+            return await swarm.redrive([second])
+
+        both = await asyncio.gather(swarm.redrive([first]), later())
+        marks = redone([each for some in both for each in some])
+        assert [mark.revision for mark in marks] == [2, 2]
+        assert [mark.to is None for mark in marks] in ([False, True], [True, False])
+        await asyncio.sleep(60)
+        assert [answer.outcome for answer in (await swarm.revisions())["g"]] == ["failed", "succeeded"]
+        ran = sorted((task, attempt) for _, task, attempt in swarm.script.ran)
+        assert ran in ([("a", 1), ("b", 2), ("c", 1)], [("a", 2), ("b", 1), ("c", 1)])
 
     run(story())
 
