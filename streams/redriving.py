@@ -17,7 +17,7 @@ from streams.dead_letters import DeadLetter
 from streams.letters import Letter, Place
 from streams.log import Fenced, Log, Record, RecordRefused, Transactions
 from streams.reopening import Refused, Reopening, Way
-from streams.topics import DEAD_LETTERS, GOALS, JOB_EVENTS, SUBTASKS
+from streams.topics import DEAD_LETTERS, GOALS, JOB_EVENTS, JOBS, SUBTASKS
 from streams.wire.marks import Dropped, Mark, Redriven, is_mark, write_mark
 
 BACK: Final = frozenset({GOALS, SUBTASKS, JOB_EVENTS})
@@ -129,6 +129,8 @@ async def whole(log: Log, dead: DeadLetter, *, lanes: int) -> Record:
         LogUnavailable: the log cannot be read.
     """
     place = dead.place
+    if place.topic == JOBS:
+        raise Refused("it was a row of the table, which was mended from the log: there is nothing to send")
     if place.topic not in BACK or not 0 <= place.partition < lanes:
         raise Refused("it came from no topic that is read again; somebody else put it here")
     if dead.lost_bytes is None:
