@@ -99,10 +99,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """*text* without given secrets and without what looks like one: for logs and reasons."""
-        for form in self._forms:
-            if form in text:
-                text = text.replace(form, HIDDEN)
-        return _without_shapes(text)
+        return _without_shapes(_without(text, self._forms))
 
     def output(self, value: Json) -> Json:
         """The output of a tool without given secrets, and without what looks like one or is named so."""
@@ -146,10 +143,19 @@ class Redactor:
         return False
 
     def _given(self, text: str) -> str:
-        for form in self._sure:
-            if form in text:
-                text = text.replace(form, HIDDEN)
-        return text
+        return _without(text, self._sure)
+
+
+def _without(text: str, secrets: Iterable[str]) -> str:
+    for form in secrets:
+        if form in text:
+            text = text.replace(form, HIDDEN)
+        # Whoever cut the text may have left the first half of it.
+        for end in range(len(form) - 1, SURE_CHARS - 1, -1):
+            if text.endswith(form[:end]):
+                text = text[:-end] + HIDDEN
+                break
+    return text
 
 
 def _without_shapes(text: str) -> str:

@@ -18,6 +18,7 @@ from streams.settings import Settings
 ROOT = Path(__file__).parent.parent.parent
 START_S = 60.0
 END_S = 60.0
+PROGRAM = "from streams.cli import main; main()"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,10 +32,10 @@ class Program:
     _listening: "asyncio.Task[None] | None" = None
 
     @classmethod
-    async def start(cls, *arguments: str, environment: dict[str, str]) -> Self:
-        """Start ``anabranch`` with these arguments."""
+    async def start(cls, *arguments: str, environment: dict[str, str], code: str = PROGRAM) -> Self:
+        """Start ``anabranch`` with these arguments, or other *code* that takes them."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", "from streams.cli import main; main()", *arguments),
+            *(sys.executable, "-c", code, *arguments),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -111,7 +112,9 @@ class Programs:
         """None runs yet."""
         self.started: list[Program] = []
 
-    async def start(self, *arguments: str, system: Settings | None = None, **variables: str) -> Program:
+    async def start(
+        self, *arguments: str, system: Settings | None = None, code: str = PROGRAM, **variables: str
+    ) -> Program:
         """Start ``anabranch ARGUMENTS`` for a system, with these environment variables beside."""
         environment = {
             name: value
@@ -126,7 +129,7 @@ class Programs:
                 "ANABRANCH_LANES": str(system.lanes),
                 "ANABRANCH_CONCURRENCY": str(system.concurrency),
             }
-        program = await Program.start(*arguments, environment=environment | variables)
+        program = await Program.start(*arguments, environment=environment | variables, code=code)
         self.started.append(program)
         return program
 

@@ -20,10 +20,12 @@ from streams.kafka.allowed import missing
 from streams.kafka.errors import in_our_words
 from streams.kafka.log import KafkaLog
 from streams.kafka.reading import make_consumer
+from streams.letters import Wanted, find
 from streams.log import Log, NoSuchTopic, NotAllowed, Record, Transactions
+from streams.redriving import Done, redrive
 from streams.replay.recording import record_job
 from streams.settings import Settings
-from streams.topics import ANSWERS, DEAD_LETTERS, GOALS, JOB_EVENTS, JOBS, TRANSCRIPTS
+from streams.topics import ANSWERS, DEAD_LETTERS, GOALS, JOB_EVENTS, JOBS, SUBTASKS, TRANSCRIPTS
 from tests.acceptance.conftest import Programs
 from tests.secured.kafka import Secured, TokenEndpoint, allow
 from tests.secured.running import LANES, System, as_kafka_says, decisions, system
@@ -234,6 +236,10 @@ async def test_the_whole_path_with_these_acls_and_no_others(
             assert await _all(reader.log, TRANSCRIPTS)  # as an answer over 256 KB would
         async with KafkaLog(here.of("operator")) as log:
             assert len([dead_letters.read(record) for record in await _all(log, DEAD_LETTERS)]) == 2 * LANES
+            await _bury_some(here)
+            chosen = await find(log, range(LANES), Wanted(reason="too large"))
+            outcomes = [each async for each in redrive(log, chosen, lanes=LANES, by="operator")]
+            assert [isinstance(each, Done) for each in outcomes] == [True] * 3, outcomes
         async with KafkaLog(here.of("auditor")) as log:
             recording = await record_job(log, jobs[0])
             assert all((recording.events, recording.transcripts, recording.answers))
@@ -250,6 +256,16 @@ async def _leave_something_to_find(here: System) -> None:
         for topic in (ANSWERS, DEAD_LETTERS):
             for partition in range(LANES):
                 await (await log.producer.send(topic, value, key=key, partition=partition, headers=headers))
+
+
+async def _bury_some(here: System) -> None:
+    """Records of every topic that takes them back, without their values."""
+    async with KafkaLog(here.settings) as log:
+        for topic, key in ((GOALS, b""), (SUBTASKS, b"default/g0/t1/9"), (JOB_EVENTS, b"default/g0")):
+            offset = await (await log.producer.send(topic, b"\xff", key=key, partition=0))
+            record = Record(topic, 0, offset, 0, key, b"\xff")
+            _, value, headers = dead_letters.write_without_value(record, "too large")
+            await (await log.producer.send(DEAD_LETTERS, value, key=key, partition=0, headers=headers))
 
 
 async def _all(log: Log, topic: str) -> list[Record]:
