@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.claims import Resolver
@@ -145,14 +145,23 @@ class RunningAttempt:
         elif call.id in self._past.started:
             raise OutcomeUnknown(f"{call.name} must not run twice, and whether it ran is not known")
         else:
-            with self._flight(call.id):
-                if once:
-                    await self._journal.tool_started(call)
+            reply = await self._run_tool(call, run, once=once)
+        self.usage += A_TOOL_CALL
+        return reply
+
+    async def _run_tool(
+        self, call: ToolCall, run: Callable[[float], Awaitable[ToolReply]], *, once: bool
+    ) -> ToolReply:
+        with self._flight(call.id):
+            if once:
+                await self._journal.tool_started(call)
+            # That may have taken long: by now somebody else may have the lane, and run it.
+            if not once or await self._ours():
                 reply = await run(self.left())
                 reply = replace(reply, output=self._redactor.output(reply.output))
                 self._write(self._journal.tool_called(call, reply))
-        self.usage += A_TOOL_CALL
-        return reply
+                return reply
+        return await self._leave()
 
     async def _recalled(self, ended: ToolCalled) -> ToolReply:
         output = await self._resolver.resolve(ended.output)
@@ -161,17 +170,24 @@ class RunningAttempt:
     async def _clear_to_call(self) -> None:
         """Wait until all replies are on the journal and the lane is surely ours."""
         await self.recorded()
+        if not await self._ours():
+            await self._leave()
+
+    async def _ours(self) -> bool:
+        """Wait until the lane is surely ours; False where no call may begin here any more."""
         if not self._standing.sure and not self._moved.done():
             sure = asyncio.ensure_future(self._standing.wait())
             try:
                 await asyncio.wait([sure, self._moved], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 sure.cancel()
-        if self._moved.done() or self._past.ended is not None:
-            # Calls side by side with this one come to their end first: they are paid for.
-            await self._landed.wait()
-            await self.recorded()
-            raise LaneMoved if self._past.ended is None else EndedElsewhere
+        return not self._moved.done() and self._past.ended is None
+
+    async def _leave(self) -> NoReturn:
+        """End here; calls side by side with this one come to their end first: they are paid for."""
+        await self._landed.wait()
+        await self.recorded()
+        raise LaneMoved if self._past.ended is None else EndedElsewhere
 
     @contextmanager
     def _flight(self, call: int | str) -> Iterator[None]:

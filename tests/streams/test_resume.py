@@ -7,9 +7,10 @@ import pytest
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolReply
 from streams.attempt import LaneMoved, OutcomeUnknown
+from streams.memory_log import Faults
 from streams.memory_log.virtual_time import run
 from streams.topics import TRANSCRIPTS
-from streams.transcript import CallId, HandedOver, ModelCalled, ModelFailed
+from streams.transcript import CallId, HandedOver, ModelCalled, ModelFailed, ToolStarted
 from tests.streams.desk import LOOK, Desk, asks, fails, says, tool, user
 
 
@@ -96,6 +97,21 @@ def test_a_tool_that_must_run_once_does_not_run_again_where_its_end_is_unknown()
         running.cancel()
         with pytest.raises(OutcomeUnknown, match="look must not run twice"):
             await Desk(before=first).attempt.tool(LOOK, no_tool, once=True)
+
+    run(story())
+
+
+def test_a_tool_that_must_run_once_does_not_run_where_the_lane_moved_before_its_start_was_known() -> None:
+    """The journal stood still: whoever has the lane by now did not see that it was to run here."""
+
+    async def story() -> None:
+        first = Desk(faults=Faults(outages=((0.0, 20.0),)))
+        running = asyncio.create_task(first.attempt.tool(LOOK, no_tool, once=True))
+        await asyncio.sleep(10)
+        first.attempt.move()
+        with pytest.raises(LaneMoved):
+            await running
+        assert [type(entry) for entry in first.journal()] == [ToolStarted]
 
     run(story())
 
