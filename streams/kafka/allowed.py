@@ -188,8 +188,9 @@ async def _of_groups(client: AIOKafkaClient, names: Sequence[str]) -> _Bits:
             found["group", name] = 0
             continue
         ((code, *_, bits),) = (await client.send(node, _Groups([name]))).groups
-        # One that nobody has joined is described as dead, with what we may do to it.
-        found["group", name] = 0 if code == _GROUP_NOT_ALLOWED else bits
+        # One that nobody has joined is described as dead, with what we may do to it; of one whose
+        # coordinator is just starting, or is another by now, nothing is said.
+        found["group", name] = {_FINE: bits, _GROUP_NOT_ALLOWED: 0}.get(code)
     return found
 
 
