@@ -134,6 +134,19 @@ def _others(settings: Settings) -> Iterator[Acl]:
     yield from _on_all(settings, "operator", "Describe", "`anabranch topics check`")
     yield from _on_all(settings, "operator", "DescribeConfigs", "`anabranch topics check`")
     yield topic("operator", DEAD_LETTERS, "Read", "`anabranch dead-letters list` and `show`")
+    yield topic("operator", DEAD_LETTERS, "Write", "`redrive` and `drop`: marks say what became of them")
+    for back in (GOALS, SUBTASKS, JOB_EVENTS):
+        yield topic("operator", back, "Write", "`redrive`: sends them back; opens jobs again")
+        yield topic("operator", back, "Read", "`redrive`: values that were left out; what became of a job")
+    yield topic("operator", JOBS, "Read", "`redrive`: how a job ended")
+    yield Acl(
+        part="operator",
+        resource="transactional-id",
+        name=f"{settings.prefix}redrive-",
+        prefixed=True,
+        operation="Write",
+        why="`redrive` and `drop`: one transactional id a partition",
+    )
     yield from _on_all(settings, "auditor", "Read", "reads all")
 
 
