@@ -30,5 +30,6 @@ def break_down() -> None:
 
 def leaky_worker() -> None:
     """Be ``anabranch``, with these tools in place of the shipped ones."""
-    crew.shipped_tools = lambda: LocalTools([local_tool(tell_all), local_tool(break_down)])
+    # In place of the name that it imports.
+    crew.shipped_tools = lambda: LocalTools([local_tool(tell_all), local_tool(break_down)])  # type: ignore[attr-defined]  # see above
     main()

@@ -12,6 +12,7 @@ from streams.delivery import Sender
 from streams.journal import Journal
 from streams.memory_log import NO_FAULTS, Faults, MemoryCluster
 from streams.past import Past
+from streams.redaction import NO_SECRETS, Redactor
 from streams.slots import Slots
 from streams.standing import Standing
 from streams.topics import TRANSCRIPTS
@@ -71,9 +72,12 @@ class Desk:
         slots: int = 1,
         faults: Faults = NO_FAULTS,
         before: "Desk | None" = None,
+        redactor: Redactor = NO_SECRETS,
     ) -> None:
         """Begin an attempt, or with *before* go on with the one there as another worker would."""
-        self.cluster: MemoryCluster = before.cluster if before else MemoryCluster({TRANSCRIPTS: 2}, faults=faults)
+        self.cluster: MemoryCluster = (
+            before.cluster if before else MemoryCluster({TRANSCRIPTS: 2}, faults=faults)
+        )
         self.log = self.cluster.connect("worker")
         self.slots = Slots(lambda: slots)
         command = sub_task("t", attempt=3, timeout_s=timeout_s)
@@ -93,6 +97,7 @@ class Desk:
             past=self.past,
             resolver=Resolver(self.log),
             chance=lambda: 0.25,
+            redactor=redactor,
         )
 
     def journal(self) -> Sequence[Any]:

@@ -162,3 +162,29 @@ async def _closed_port() -> AsyncIterator[int]:
     server.close()
     await server.wait_closed()
     yield port
+
+
+async def test_a_credential_that_is_no_longer_taken_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told with the reason, once, and again when it is taken."""
+    monkeypatch.setattr("streams.kafka.outage.KNOCK_S", 0.0)
+    monkeypatch.setattr("streams.kafka.outage.EVERY_S", 0.01)
+    why = ["the password has expired"]
+
+    async def knock() -> str:
+        return why[0]
+
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    outage = Outage(f"127.0.0.1:{server.sockets[0].getsockname()[1]}", knock)
+    with structlog.testing.capture_logs() as lines:
+        outage.suspect("send to answers-0 failed")
+        async with asyncio.timeout(20):
+            while not lines:
+                await asyncio.sleep(0.01)
+            outage.suspect("send to answers-0 failed")
+            why[0] = ""
+            while len(lines) < 2:
+                await asyncio.sleep(0.01)
+    await outage.end()
+    server.close()
+    assert [line["event"] for line in lines] == ["kafka_refuses_us", "kafka_back"]
+    assert lines[0]["reason"] == "the password has expired"
