@@ -11,7 +11,9 @@ from streams.chaos.keeping import NoEvidence, keep, kept
 from streams.chaos.plans import Plan, Strike, plan, seeds
 from streams.chaos.rounds import play
 from streams.chaos.verifier import verify
+from tests.docs.pages import ROOT, names, table
 
+PAGE = ROOT / "docs" / "rounds.md"
 FEW_JOBS, FEW_SECONDS = 10, 4.0
 
 
@@ -73,3 +75,11 @@ def test_faults_are_chosen_by_name() -> None:
 def test_a_directory_without_evidence_is_told(tmp_path: Path) -> None:
     with pytest.raises(NoEvidence, match=r"evidence\.json"):
         kept(tmp_path)
+
+
+def test_the_page_tells_the_faults() -> None:
+    """As `anabranch chaos faults` does."""
+    rows = table(PAGE, "fault")
+    assert {names(row[0])[0]: (row[1], row[2]) for row in rows} == {
+        name: (", ".join(sorted(each.needs)), each.says) for name, each in FAULTS.items()
+    }
