@@ -101,6 +101,7 @@ class Scenario:
     """A life of a system.
 
     Attributes:
+        found: What it once showed to be wrong, for a person.
         seed: Of all that is left to chance.
         lanes: Partitions.
         workers: Workers at the start.
@@ -113,6 +114,7 @@ class Scenario:
         request_timeout_s: Seconds after which a request to the log that got lost fails.
     """
 
+    found: str = ""
     seed: int = 0
     lanes: int = 2
     workers: int = 2
