@@ -90,14 +90,15 @@ def topics(settings: Settings, *, replication: int = 1) -> tuple[Topic, ...]:
         topic(TRANSCRIPTS, retention_ms=30 * _DAY_MS, message_timestamp_type="LogAppendTime"),
         # Restoring a partition reads all of it. Only closed segments are compacted, so they are
         # small and close after an hour; a tenth of superseded rows is worth a compaction. A
-        # tombstone stays for a day, longer than any restore takes.
+        # tombstone stays for an hour, longer than any restore takes: each finished job leaves one
+        # for its goal and one for each sub-task, and a day's of them would be most of what is read.
         topic(
             JOBS,
             cleanup_policy="compact",
             segment_bytes=33_554_432,
             segment_ms=3_600_000,
             min_cleanable_dirty_ratio="0.1",
-            delete_retention_ms=_DAY_MS,
+            delete_retention_ms=3_600_000,
         ),
         topic(ANSWERS, retention_ms=30 * _DAY_MS),
         topic(DEAD_LETTERS, retention_ms=30 * _DAY_MS, max_message_bytes=MAX_LETTER_BYTES),
