@@ -402,6 +402,64 @@ def test_what_was_under_way_at_a_kill_may_or_may_not_have_landed() -> None:
     assert {virtual_time.run(landed(seed)) for seed in range(40)} == {0, 1, 2, 3}
 
 
+@pytest.mark.parametrize("steps", range(1, 8))
+def test_a_process_dies_in_place_of_any_step_it_would_take(steps: int) -> None:
+    """Between two awaits, and nothing of it happens that would come after."""
+
+    async def story() -> None:
+        log = MemoryCluster(TOPICS).connect("worker")
+        taken: list[int] = []
+
+        async def work(place: int) -> None:
+            while True:
+                taken.append(place)
+                await asyncio.sleep(1)
+
+        tasks = [log.start(work(place)) for place in (0, 1)]
+        log.after_steps(steps, log.kill)
+        await asyncio.sleep(20)
+        assert taken == [0, 1, 0, 1, 0, 1, 0, 1][: steps - 1]
+        assert all(task.cancelled() for task in tasks)
+
+    virtual_time.run(story())
+
+
+def test_a_member_whose_goodbye_gets_lost_is_gone_after_its_session() -> None:
+    """The process ended before it had left."""
+
+    async def story() -> None:
+        cluster = MemoryCluster(TOPICS, faults=Faults(outages=((5.0, 15.0),)))
+        first, second = cluster.connect("first"), cluster.connect("second")
+        await put(cluster.connect("feeder"), IN, range(4))
+        first.start(first.deliveries(IN, "lanes", Agent(lambda _: False)))
+        await asyncio.sleep(6)
+        closing = asyncio.create_task(first.close())
+        await asyncio.sleep(1)
+        first.kill()
+        await closing
+        other = Agent()
+        second.start(second.deliveries(IN, "lanes", other))
+        await asyncio.sleep(30)
+        assert other.got == {0: [0, 1], 1: [0, 1]}
+
+    virtual_time.run(story())
+
+
+def test_sends_tell_when_they_stood_still() -> None:
+    """For whoever judges what could not be written then."""
+
+    async def story() -> None:
+        cluster = MemoryCluster(TOPICS, faults=Faults(lost_replies=1.0), limits=Limits(request_timeout_s=3.0))
+        log = cluster.connect("worker")
+        sent = await log.producer.send(OUT, b"1", key=b"k", partition=0)
+        with pytest.raises(LogUnavailable):
+            await sent
+        assert [*log.stalls(OUT)] == [(0.0, 3.0)]
+        assert not log.stalls(IN)
+
+    virtual_time.run(story())
+
+
 def test_a_static_member_that_is_back_in_time_moves_nothing() -> None:
     async def story() -> None:
         cluster = MemoryCluster(TOPICS)
