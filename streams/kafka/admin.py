@@ -19,8 +19,9 @@ TIMEOUT_S: Final = 30.0
 """Seconds that making or checking the topics may take in all."""
 
 _LOOK_AGAIN_S: Final = 0.05
-_COMPARED: Final = ("cleanup.policy", "message.timestamp.type")
+_COMPARED: Final = ("cleanup.policy", "message.timestamp.type", "compression.type")
 _AT_LEAST: Final = "max.message.bytes"
+_NOT_ALLOWED: Final = 29
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +82,19 @@ async def check(settings: Settings) -> tuple[Problem, ...]:
     """
     wanted = {settings.prefix + topic.name: topic for topic in topics(settings)}
     async with _administration(settings) as client:
-        there = {
-            entry["topic"]: len(entry["partitions"])
-            for entry in await client.describe_topics(list(wanted))
-            if entry["error_code"] == 0
-        }
+        described = await client.describe_topics(list(wanted))
+        there = {each["topic"]: len(each["partitions"]) for each in described if each["error_code"] == 0}
+        hidden = {each["topic"] for each in described if each["error_code"] == _NOT_ALLOWED}
         configs = await _configs(client, list(there))
     problems: list[Problem] = []
     for name, topic in wanted.items():
-        if name in there:
+        if name in hidden or configs.get(name) == {}:
+            may = "be seen" if name in hidden else "have its configuration read"
+            what = f"may not {may} by this user, if it is there at all"
+            problems.append(
+                Problem(topic=name, what=what, remedy="`anabranch acls` says what each part needs")
+            )
+        elif name in there:
             problems += _differences(name, topic, there[name], configs.get(name, {}))
         else:
             problems.append(Problem(topic=name, what="is missing", remedy="anabranch topics create"))
@@ -135,6 +140,7 @@ async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[st
     keys = dict.fromkeys((*_COMPARED, _AT_LEAST))
     asked = [ConfigResource(ConfigResourceType.TOPIC, name, keys) for name in names]
     return {
+        # Empty where we may not read it: of what is asked for nothing is left out.
         resource["resource_name"]: {
             entry["config_names"]: entry["config_value"] for entry in resource["config_entries"]
         }

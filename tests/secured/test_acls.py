@@ -141,6 +141,9 @@ async def test_everybody_is_refused_what_is_not_on_their_list(secured: Secured, 
         for user in ("worker", "auditor", "submitter"):
             await admin.delete(here.of(user))
         assert await admin.check(here.of("operator")) == ()
+        of_reader = {problem.topic: problem.what for problem in await admin.check(here.of("reader"))}
+        assert "configuration" in of_reader[here.settings.prefix + ANSWERS]
+        assert "may not be seen" in of_reader[here.settings.prefix + GOALS]
         for topic in (GOALS, ANSWERS):
             assert len(await _with_log(owner, partial(_all, topic=topic))) == 1
 
