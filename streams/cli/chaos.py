@@ -13,11 +13,6 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def chaos() -> None:
-    """A group, also while it has a single command."""
-
-
 @app.command()
 def simulate(
     lives: Annotated[int, typer.Option(min=1, help="How many lives.")] = 200,
