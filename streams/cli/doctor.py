@@ -26,7 +26,7 @@ class Finding:
     """One thing looked at.
 
     Attributes:
-        about: ``access``, ``brokers``, ``topics``, ``key``, ``endpoint`` or ``model``.
+        about: ``access``, ``brokers``, ``topics``, ``lag``, ``key``, ``endpoint`` or ``model``.
         level: A ``problem`` keeps the system from working, a ``warning`` may.
         to_do: What to do about it.
     """
@@ -113,6 +113,19 @@ async def _log(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding(about="topics", level="problem", what=f"{each.topic} {each.what}", to_do=each.remedy)
     if not problems:
         yield Finding(about="topics", level="fine", what=f"all are right, with {settings.lanes} lanes")
+        yield await _lag(settings)
+
+
+async def _lag(settings: Settings) -> Finding:
+    from streams.kafka.lag import lag
+    from streams.log import LogUnavailable
+
+    try:
+        behind = await lag(settings)
+    except LogUnavailable as error:
+        return Finding(about="lag", level="warning", what=str(error))
+    told = ", ".join(f"{count:,} on {topic}" for topic, count in behind.items())
+    return Finding(about="lag", level="fine", what=f"records not done yet: {told}")
 
 
 def _access(access: Access) -> Iterator[Finding]:
