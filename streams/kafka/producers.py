@@ -98,11 +98,15 @@ class Deliveries:
 
     An idempotent aiokafka producer retries without an end, so the deadlines are kept here: all the
     same, so one queue in order and one timer do.
+
+    Args:
+        failed: Told of each error.
+        late: Told when a record had no answer in time.
     """
 
-    def __init__(self, failed: Callable[[KafkaError], None]) -> None:
+    def __init__(self, failed: Callable[[KafkaError], None], late: Callable[[], None] = lambda: None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._failed = failed
+        self._failed, self._late = failed, late
         self._waiting: deque[tuple[float, asyncio.Future[int], str]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -142,6 +146,7 @@ class Deliveries:
             _, outer, what = self._waiting.popleft()
             if not outer.done():
                 outer.set_exception(LogUnavailable(f"{what}: no answer in {SEND_S} s; it may still land"))
+                self._late()
         if self._waiting:
             self._timer = self._loop.call_at(self._waiting[0][0], self._sweep)
 
@@ -176,7 +181,8 @@ class KafkaProducer:
     """Sends outside transactions; in order per partition.
 
     A record that the broker refuses leaves a hole in the partition's sequence numbers, and aiokafka
-    has no way to go on from there: the producer behind this one is replaced.
+    has no way to go on from there: the producer behind this one is replaced. So is one that gave no
+    answer in time: one was seen that sent nothing any more after all brokers had been away.
 
     Args:
         producer: The one to begin with; None where it is made with the first record.
@@ -186,7 +192,7 @@ class KafkaProducer:
         self._settings = settings
         self._redactor = redactor(settings.secrets)
         self._producer = producer
-        self._deliveries = Deliveries(self._failed)
+        self._deliveries = self._followed(producer)
         self._broken = producer is None
         self._replacing = asyncio.Lock()
 
@@ -213,14 +219,24 @@ class KafkaProducer:
             await stop_producer(self._producer)
         self._deliveries.close()
 
-    def _failed(self, error: KafkaError) -> None:
-        self._broken = self._broken or not error.retriable
+    def _followed(self, producer: AIOKafkaProducer | None) -> Deliveries:
+        """What comes of the records given to this producer; of a former one it breaks nothing any more."""
+
+        def broken() -> None:
+            self._broken = self._broken or producer is self._producer
+
+        def failed(error: KafkaError) -> None:
+            if not error.retriable:
+                broken()
+
+        return Deliveries(failed, broken)
 
     async def _replace(self) -> None:
         async with self._replacing:
             if not self._broken:
                 return
             old, self._producer = self._producer, await start_producer(self._settings)
+            self._deliveries = self._followed(self._producer)
             self._broken = False
             if old is not None:
                 log.warning("producer_replaced", brokers=self._settings.brokers)
