@@ -6,7 +6,9 @@ from random import Random
 
 from streams import dead_letters, letters, redriving
 from streams.core.commands import Answer
-from streams.core.events import Event, JobReopened
+from streams.core.events import Event, GoalRejected, JobReopened
+from streams.core.goal import Source
+from streams.core.values import JobId
 from streams.delivery import Sender
 from streams.intake import Intake
 from streams.lanes import Lanes
@@ -19,6 +21,7 @@ from streams.redriving import Outcome
 from streams.topics import ANSWERS, GOALS, JOB_EVENTS, SUBTASKS, partition_of
 from streams.wire.answers import read_answer
 from streams.wire.events import read_event, write_event
+from streams.wire.goals import read_goal
 from tests.streams.swarm_in_memory import SwarmInMemory
 
 NEWER = "v: version 2 is newer than 1, which this program reads; upgrade it"
@@ -28,8 +31,12 @@ NEWER = "v: version 2 is newer than 1, which this program reads; upgrade it"
 class RedrivenSwarm(SwarmInMemory):
     """Workers of two versions, and operators."""
 
-    def old_worker(self, *unread: str) -> MemoryLog:
-        """Start a worker that cannot read the commands of these sub-tasks (``a``) or attempts (``a/1``)."""
+    def old_worker(self, *unread: str, refuses: JobId = "") -> MemoryLog:
+        """Start a worker that cannot read the commands of these sub-tasks (``a``) or attempts (``a/1``).
+
+        Args:
+            refuses: A job whose goal it cannot read.
+        """
         self._workers += 1
         log = self.cluster.connect(f"worker-{self._workers}")
         run, chance = f"run-{self._workers}", Random(self.seed + self._workers).random  # noqa: S311 - repeatable
@@ -41,7 +48,12 @@ class RedrivenSwarm(SwarmInMemory):
 
         log.start(Orchestrator(log, self.settings, chance=chance).run())
         log.start(log.deliveries(SUBTASKS, "agents", lane, lanes))
-        log.start(log.deliveries(GOALS, "agents", Intake(sender, lanes=self.settings.lanes, run=run).agent))
+        intake = Intake(sender, lanes=self.settings.lanes, run=run)
+
+        async def goals(_: int, deliveries: AsyncIterator[Delivery]) -> None:
+            await intake.run(_accepted(sender, deliveries, refuses, self.settings.lanes))
+
+        log.start(log.deliveries(GOALS, "agents", goals))
         return log
 
     def operator(self) -> MemoryLog:
@@ -99,6 +111,21 @@ async def _readable(
         await dead_letters.bury(sender, record, NEWER)
         if event := unreadable(record.key, NEWER):
             await tell(sender, event, lanes)
+        delivery.ack()
+
+
+async def _accepted(
+    sender: Sender, deliveries: AsyncIterator[Delivery], refuses: JobId, lanes: int
+) -> AsyncIterator[Delivery]:
+    """Refuse a goal, as an intake would that does not know one of its fields."""
+    async for delivery in deliveries:
+        record = delivery.record
+        if read_goal(record, lanes=lanes).job != refuses:
+            yield delivery
+            continue
+        await dead_letters.bury(sender, record, NEWER)
+        source = Source(topic=record.topic, partition=record.partition, offset=record.offset)
+        await tell(sender, GoalRejected(job=refuses, reason=NEWER, source=source), lanes)
         delivery.ack()
 
 

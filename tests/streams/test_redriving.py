@@ -14,12 +14,13 @@ from streams.core.events import JobReopened, SubTaskSucceeded
 from streams.core.plan import SubTask
 from streams.core.values import Inline
 from streams.delivery import Sender
+from streams.letters import Wanted, find
 from streams.log import LogUnavailable, Record
-from streams.memory_log import Faults
+from streams.memory_log import Faults, Limits, MemoryCluster
 from streams.memory_log.virtual_time import run
 from streams.redriving import Done as Redone
-from streams.redriving import NotDone, Outcome
-from streams.topics import DEAD_LETTERS, GOALS, JOB_EVENTS, SUBTASKS, partition_of
+from streams.redriving import NotDone, Outcome, redrive
+from streams.topics import DEAD_LETTERS, GOALS, JOB_EVENTS, JOBS, SUBTASKS, partition_of
 from streams.wire.events import write_event
 from streams.wire.marks import Dropped, Redriven, is_mark
 from tests.streams.redriving_in_memory import NEWER, RedrivenSwarm, as_was
@@ -218,22 +219,45 @@ def test_a_rejected_goal_comes_back_when_it_can_be_read() -> None:
 
     async def story() -> None:
         swarm = RedrivenSwarm(script=Script({"two": TWO}))
-        log = swarm.worker()
+        old = swarm.old_worker(refuses="default/g")
         goal = orjson.dumps({"id": "g", "goal": "two"})
         headers = (("trace", b"17"),)
-        # An intake of another version refused it.
         await swarm.submit(goal, headers=headers, partition=5)
-        await log.close()
-        (original,) = await swarm.records(GOALS)
-        sender = Sender(swarm.operator().producer)
-        await dead_letters.bury(sender, original, NEWER)
+        assert (await swarm.answers(1))["g"].outcome == "rejected"
+        await old.close()
+        swarm.worker()
         (letter,) = await swarm.letters(job="default/g")
         assert letter.dead.place.partition == 5
-        swarm.worker()
         (mark,) = redone(await swarm.redrive())
-        first, back = await swarm.records(GOALS)
-        assert as_was(first) == as_was(back) == (b"", goal, headers)
+        original, back = await swarm.records(GOALS)
+        assert as_was(original) == as_was(back) == (b"", goal, headers)
         assert (mark.topic, mark.partition, mark.to, mark.job) == (GOALS, 5, back.offset, None)
+        await asyncio.sleep(30)
+        first, second = (await swarm.revisions())["g"]
+        assert (first.outcome, second.outcome) == ("rejected", "succeeded")
+        assert [header.name for header in second.headers] == ["trace"]
+        assert await swarm.letters() == []
+
+    run(story())
+
+
+def test_what_the_log_does_not_take_holds_up_nothing() -> None:
+    """It stays as it is, and those behind it go back."""
+
+    async def story() -> None:
+        topics = dict.fromkeys((GOALS, SUBTASKS, JOB_EVENTS, JOBS, DEAD_LETTERS), 1)
+        limits = Limits(record_bytes=1_000, topic_bytes={DEAD_LETTERS: 10_000})
+        log = MemoryCluster(topics, limits=limits).connect("operator")
+        sender = Sender(log.producer)
+        for n, value in enumerate((b"small", b"x" * 5_000, b"small too")):
+            await dead_letters.bury(sender, Record(GOALS, 0, n, 0, None, value), "no goal")
+        chosen = await find(log, range(1), Wanted())
+        outcomes = [each async for each in redrive(log, chosen, lanes=1, by="ada")]
+        assert [type(each) for each in outcomes] == [Redone, NotDone, Redone]
+        refused = outcomes[1]
+        assert isinstance(refused, NotDone)
+        assert "the log does not take it" in refused.reason
+        assert [letter.place for letter in await find(log, range(1), Wanted())] == [(0, 1)]
 
     run(story())
 
