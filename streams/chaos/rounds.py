@@ -51,7 +51,7 @@ class Played:
         recovery_s: Seconds from the end of the last fault to the answer of a goal submitted after it;
             None in a calm round, and where there was none.
         took_s: Seconds that the round took in all.
-        crashes: Workers that ended by themselves.
+        crashes: What workers said last that ended by themselves.
         place: Where worker logs are.
     """
 
@@ -59,7 +59,7 @@ class Played:
     verdict: Verdict
     recovery_s: float | None
     took_s: float
-    crashes: int
+    crashes: tuple[str, ...]
     notes: tuple[str, ...]
     evidence: Evidence
     place: Path
@@ -137,7 +137,7 @@ async def play(ground: Ground, plan: Plan) -> Played:
             verdict=judge(evidence),
             recovery_s=fought.recovery_s if plan.strikes else None,
             took_s=time.monotonic() - began,
-            crashes=workers.crashes,
+            crashes=workers.crashes(),
             notes=tuple(scene.notes),
             evidence=evidence,
             place=place,

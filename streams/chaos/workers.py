@@ -29,6 +29,7 @@ RESTART_S: Final = 1.0
 """Seconds after which a worker that ended by itself is started again, as any supervisor would."""
 
 _LOOK_AGAIN_S: Final = 0.05
+_TAIL_BYTES: Final = 2_000
 _CODE: Final = str(Path(streams.__file__).parent.parent)
 _PROGRAM: Final = f"import sys; sys.path.insert(0, {_CODE!r}); from streams.chaos.worker import main; main()"
 
@@ -79,6 +80,13 @@ class WorkerProcess:
                         told: dict[str, object] = orjson.loads(line)
                         return told
         return {}
+
+    def last_word(self) -> str:
+        """The last line it said."""
+        with self.log.open("rb") as lines:
+            lines.seek(max(0, self.log.stat().st_size - _TAIL_BYTES))
+            said = lines.read().decode(errors="replace").strip().splitlines()
+        return said[-1] if said else "nothing"
 
     async def ready(self) -> bool:
         """Wait until its parts run; False where it ended before.
@@ -180,10 +188,13 @@ class Workers:
         """Those that have not ended."""
         return [worker for worker in self.all if worker.lives]
 
-    @property
-    def crashes(self) -> int:
-        """How many ended by themselves."""
-        return sum(worker.how == "crashed" for worker in self.all)
+    def crashes(self) -> tuple[str, ...]:
+        """Of those that ended by themselves the last word, for a person."""
+        return tuple(
+            f"worker {worker.number} ended by itself: {worker.last_word()}"
+            for worker in self.all
+            if worker.how == "crashed"
+        )
 
     async def start(self, *faults: str) -> WorkerProcess:
         """Start one more.

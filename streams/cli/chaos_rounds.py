@@ -112,7 +112,7 @@ async def _round(ground: Ground, planned: Plan, *, as_json: bool) -> Played | No
     if played.verdict.findings:
         keep(played.evidence, place)
         (place / "played.json").write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
-    else:
+    elif not played.crashes:
         shutil.rmtree(place, ignore_errors=True)
     return played
 
@@ -131,7 +131,8 @@ def _told(played: Played) -> dict[str, object]:
         "notes": played.notes,
         "took_s": round(played.took_s, 1),
         "recovery_s": None if played.recovery_s is None else round(played.recovery_s, 2),
-        "workers_crashed": played.crashes,
+        "workers_crashed": len(played.crashes),
+        "crashes": played.crashes,
         **_figures(played.verdict.figures),
         "findings": [asdict(finding) for finding in played.verdict.findings],
     }
@@ -151,6 +152,8 @@ def _say(played: Played) -> None:
         f"{recovery}, {played.took_s:.0f} s in all; {faults}",
         style="red" if played.verdict.findings else "",
     )
+    for crash in played.crashes:
+        say(out, f"  {crash}", style="yellow")
     say_findings(played.verdict.findings)
 
 
