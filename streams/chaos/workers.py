@@ -124,14 +124,15 @@ class WorkerProcess:
     def pause(self) -> None:
         """It takes no step from now on (SIGSTOP)."""
         if self.lives:
-            self.process.send_signal(signal.SIGSTOP)
+            with suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGSTOP)
             self.pauses.append((now_ms(), None))
 
     def resume(self) -> None:
         """It goes on (SIGCONT)."""
         if self.pauses and self.pauses[-1][1] is None:
             self.pauses[-1] = (self.pauses[-1][0], now_ms())
-            if self.lives:
+            with suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGCONT)
 
     def _send(self, number: signal.Signals, how: str) -> None:

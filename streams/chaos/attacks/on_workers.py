@@ -1,6 +1,7 @@
 """Faults of the worker processes: killed, stopped, asleep, coming and going."""
 
 import asyncio
+from contextlib import suppress
 from random import Random
 from typing import Final
 
@@ -140,9 +141,9 @@ async def disk_full(scene: Scene, chance: Random) -> None:
     if worker is None:
         return
     worker.taken = True
-    disk.fill(worker.process.pid)
-    await asyncio.sleep(seconds)
-    if worker.lives:
+    with suppress(ProcessLookupError):  # another fault may have ended it
+        disk.fill(worker.process.pid)
+        await asyncio.sleep(seconds)
         disk.clear(worker.process.pid)
     worker.taken = False
 
