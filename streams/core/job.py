@@ -23,7 +23,6 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
-from streams.core.goal import Source
 from streams.core.moves import fail_for_good, first, put, spend, succeed
 from streams.core.opening import nodes_of, reopened
 from streams.core.plan import Plan
@@ -107,7 +106,7 @@ def submit(job: Job, event: JobSubmitted) -> Folded:
         case Finished(outcome="rejected", revision=last):
             return open_job(event, Revision(number=last + 1))
         case Open():
-            known, told = job.submitted.goal.digest, f"which stands at {place(job.submitted.source)}"
+            known, told = job.submitted.goal.digest, f"which stands at {job.submitted.source}"
         case Finished():
             known, told = job.digest, f"which ended at offset {job.offset} of this job's events"
         case _:
@@ -115,7 +114,7 @@ def submit(job: Job, event: JobSubmitted) -> Folded:
     if known == event.goal.digest:
         return job, ()  # a redelivered goal is the same job
     reason = (
-        f"job {event.job} exists with another goal, {told}; the goal at {place(event.source)} "
+        f"job {event.job} exists with another goal, {told}; the goal at {event.source} "
         "needs an id of its own"
     )
     return job, (Bury(reason=reason, source=event.source),)
@@ -151,11 +150,6 @@ def reopen(job: Job, event: JobReopened) -> Folded:
             assert_never(job)
     opened = reopened(event)
     return settle(opened, event) if opened.nodes and ANSWER not in opened.states else (opened, ())
-
-
-def place(source: Source) -> str:
-    """A record's place, for a person."""
-    return f"{source.topic}[{source.partition}]@{source.offset}"
 
 
 def reject(job: Job, event: GoalRejected) -> Folded:
