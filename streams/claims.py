@@ -13,7 +13,7 @@ from streams.core.commands import Answer, Command, MakeAnswer, MakePlan, RunSubT
 from streams.core.events import SubTaskSucceeded
 from streams.core.values import Inline, Json, Reference, Value
 from streams.delivery import Sender
-from streams.log import LogUnavailable, Reader, Record
+from streams.log import LogUnavailable, Reader, Record, RecordRefused
 from streams.topics import JOB_EVENTS, TRANSCRIPTS
 from streams.transcript import ValueChunk
 from streams.wire.envelope import Unreadable
@@ -162,6 +162,8 @@ class Resolver:
                 records = await self._records(reference)
         except TimeoutError:
             raise LogUnavailable(f"{_place(reference)}: not read within {self._within_s:g} s") from None
+        except RecordRefused as error:
+            raise ValueLost(f"{_place(reference)}: {error}") from error
         return value_in(reference, records)
 
     async def _records(self, reference: Reference) -> list[Record]:

@@ -8,7 +8,7 @@ import structlog
 
 from agents.ports import Crew, Done, GaveUp, PlanMade, PlanRefused
 from streams.attempt import EndedElsewhere, LaneMoved, OutcomeUnknown, RunningAttempt
-from streams.claims import Resolver, check_in
+from streams.claims import Resolver, ValueLost, check_in
 from streams.core.backoff import backoff
 from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
 from streams.core.events import (
@@ -111,6 +111,8 @@ class Outcomes:
             return GaveUp(kind="timeout", reason=reason, final=False, usage=attempt.usage)
         except (LaneMoved, EndedElsewhere):
             raise
+        except ValueLost as error:
+            return GaveUp(kind="value_lost", reason=str(error), final=True, usage=attempt.usage)
         except OutcomeUnknown as error:
             return GaveUp(kind="unknown_outcome", reason=str(error), final=True, usage=attempt.usage)
         except Exception as error:  # noqa: BLE001 - an agent's fault fails its attempt, not the lane

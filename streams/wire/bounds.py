@@ -53,6 +53,7 @@ RECORDS: Final = Bounds(
         "lanes": {"ge": 1, "le": 1_000_000},
         "priority": {"ge": 0, "le": 9},
         # Places and sizes.
+        "Reference.topic": {"pattern": "^(transcripts|job-events)$"},
         "partition": {"ge": 0, "le": 2**31 - 1},
         "offset": {"ge": -1, "le": 2**63 - 1},
         "offsets": {"ge": 0, "le": 2**63 - 1},

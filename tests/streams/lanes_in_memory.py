@@ -77,6 +77,7 @@ class LanesInMemory:
     work: Work = field(default_factory=Asleep)
     settings: Settings = TWO_LANES
     faults: Faults = NO_FAULTS
+    script: type[Script] = Script
 
     def __post_init__(self) -> None:
         self.cluster = MemoryCluster(dict.fromkeys(TOPICS, self.settings.lanes), faults=self.faults)
@@ -91,7 +92,7 @@ class LanesInMemory:
             log,
             Sender(wrap(log.producer)),
             replace(self.settings, **settings),  # type: ignore[arg-type]
-            Script(work=self.work).crew(),
+            self.script(work=self.work).crew(),
             run=f"run-{self._workers}",
             chance=lambda: 0.5,
         )

@@ -37,6 +37,8 @@ def scalar_of(hint: Any, limit: Limit) -> st.SearchStrategy[Any]:
             allow_nan=False,
             allow_infinity=False,
         )
+    if hint is str and "|" in limit.get("pattern", ""):
+        return st.sampled_from(limit["pattern"].strip("^()$").split("|"))
     if hint is str and "pattern" in limit:
         return st.builds("{}/{}".format, NAME, NAME) if "/" in limit["pattern"] else NAME
     return {Json: JSON, str: TEXT, bool: st.booleans(), types.NoneType: st.none()}[hint]
