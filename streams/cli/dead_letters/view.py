@@ -97,7 +97,7 @@ def outcome(of: Outcome, *, doing: str) -> str:
     """What came of one dead letter, in a line; *doing* is what was to be done."""
     match of:
         case Done(mark=mark, again=again):
-            what = f"was {told(mark)} before; nothing was done" if again else told(mark)
+            what = f"nothing was done: it was {told(mark)}" if again else told(mark)
         case NotDone(reason=reason):
             what = f"not {doing}: {reason}"
         case _:
