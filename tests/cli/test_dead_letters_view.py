@@ -36,8 +36,10 @@ def letter(mark: Mark | None = None, *, value: bytes | None = b"\xff{}", lost: b
         ),
         (
             Done(place=(3, 17), mark=INSTEAD),
-            "not sent, since its job gives a new command in its place; "
-            "acme/boats goes on to revision 2 of its answer",
+            (
+                "not sent, since its job gives a new command in its place; "
+                "acme/boats goes on to revision 2 of its answer"
+            ),
         ),
         (
             Done(place=(3, 17), mark=DROPPED, again=True),
