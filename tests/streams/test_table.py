@@ -10,10 +10,10 @@ from streams.core.job import absorb
 from streams.core.release import places, release
 from streams.core.states import Finished, Job, New, Open
 from streams.core.values import JobId
+from streams.damage import Damage
 from streams.log import Record
 from streams.memory_log import MemoryCluster
 from streams.memory_log.virtual_time import run
-from streams.damage import Damage
 from streams.table import Table, apply, build
 from streams.topics import JOBS
 from streams.wire.rows import POSITION_KEY, PositionRow, Row, write_row
