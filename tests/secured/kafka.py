@@ -20,7 +20,7 @@ import orjson
 import trustme
 from aiohttp import web
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.protocol.admin import CreateAclsRequest
+from aiokafka.protocol.admin import CreateAclsRequest, DescribeAclsRequest
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -207,6 +207,8 @@ _RESOURCES = {"topic": 2, "group": 3, "transactional-id": 5}
 _PATTERNS = {"literal": 3, "prefixed": 4}
 _OPERATIONS = {"Read": 3, "Write": 4, "Create": 5, "Describe": 8, "DescribeConfigs": 10}
 _ALLOW = 3
+_ANY = 1
+HOLD_S = 30.0
 
 
 @asynccontextmanager
@@ -231,7 +233,22 @@ async def allow(secured: Secured, user: str, granted: Iterable[Acl]) -> None:
     ]
     async with owner(secured) as client:
         answer = await client._send_request(_Create(wanted))
-    assert all(code == 0 for code, _ in answer.creation_responses), answer
+        assert all(code == 0 for code, _ in answer.creation_responses), answer
+        # Answered once it is decided; the authoriser hears of it a moment later.
+        async with asyncio.timeout(HOLD_S):
+            while not await _hold(client, user, wanted):
+                await asyncio.sleep(0.02)
+
+
+async def _hold(client: AIOKafkaAdminClient, user: str, wanted: Sequence[tuple[Any, ...]]) -> bool:
+    asked = DescribeAclsRequest(_ANY, None, _ANY, f"User:{user}", None, _ANY, _ANY)
+    answer = await client._send_request(asked)
+    there = {
+        (resource, name, pattern, principal, host, operation, permission)
+        for resource, name, pattern, acls in answer.resources
+        for principal, host, operation, permission in acls
+    }
+    return there >= set(wanted)
 
 
 class _Create(CreateAclsRequest):  # type: ignore[misc]  # aiokafka has no types
