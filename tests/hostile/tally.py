@@ -69,7 +69,9 @@ class Tally:
         except Hung:
             self.hangs += 1
             self.crashes.append(f"{what}: no end within {within_s} s")
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is what is looked for
             self.crashes.append(f"{what}: {type(error).__name__}: {str(error)[:300]}")
         finally:
             # Whoever runs us may watch as well, by the one timer that there is.
