@@ -107,6 +107,7 @@ class Scenario:
         workers: Workers at the start.
         concurrency: The cluster-wide cap of sub-agents at once.
         static: Workers have stable names, and keep their place for the session timeout.
+        window, batch, drain_s: As of ``streams.settings.Settings``.
         latency_s: The longest a model call takes of itself, in seconds.
         failures: Share of model calls that fail, by kind (``agents.simulator.behaviour.FailureKind``).
         delay_s, lost_sends, lost_replies, unknown_commits, short_batches: As of
@@ -120,6 +121,9 @@ class Scenario:
     workers: int = 2
     concurrency: int = 8
     static: bool = False
+    window: int = 256
+    batch: int = 500
+    drain_s: float = 10.0
     latency_s: float = 1.0
     failures: Mapping[str, float] = field(default_factory=dict)
     delay_s: float = 0.0

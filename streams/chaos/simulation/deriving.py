@@ -37,6 +37,9 @@ def derive(seed: int) -> Scenario:
         workers=workers,
         concurrency=chance.choice((2, 4, 8, 16)),
         static=chance.random() < NAMED,
+        window=chance.choice((256, 256, 8, 2)),
+        batch=chance.choice((500, 500, 3)),
+        drain_s=chance.choice((10.0, 10.0, 0.5)),
         latency_s=chance.choice((0.3, 1.0, 3.0)),
         jobs=tuple(jobs),
     )
@@ -69,14 +72,8 @@ def _with_faults(calm: Scenario, chance: Random) -> Scenario:
     failures: dict[str, float] = {}
     if chance.random() < 0.3:  # noqa: PLR2004 - a share
         failures = {"server_error": 0.05, "rate_limited": 0.04, "overloaded": 0.02}
-    return Scenario(
-        seed=calm.seed,
-        lanes=calm.lanes,
-        workers=calm.workers,
-        concurrency=calm.concurrency,
-        static=calm.static,
-        latency_s=calm.latency_s,
-        jobs=calm.jobs,
+    return replace(
+        calm,
         failures=failures,
         delay_s=chance.choice((0.0, 0.0, 0.003, 0.03, 0.2)),
         lost_sends=sometimes(0.2, 0.02),

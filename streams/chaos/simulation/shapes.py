@@ -65,7 +65,7 @@ def _hanging(_: str, chance: Random) -> Job:
 
     Of a single sub-task: an answer that tells why would tell how much of its time was left.
     """
-    limits: Goal = {"timeout_s": chance.choice((4.0, 9.0)), "max_attempts": 2}
+    limits: Goal = {"timeout_s": chance.choice((4.0, 9.0, 80.0)), "max_attempts": 2}
     return _planned("[[plan 1]] [[hang]]", limits=limits)
 
 

@@ -6,6 +6,19 @@ from typing import Final
 
 from streams.chaos.scenarios import Scenario
 
+PLAIN: Final = (
+    "failures",
+    "delay_s",
+    "lost_sends",
+    "lost_replies",
+    "unknown_commits",
+    "short_batches",
+    "window",
+    "batch",
+    "drain_s",
+)
+"""Fields that are put back to their defaults where that makes no difference."""
+
 MOST_TRIES: Final = 400
 """Lives that the search for a smaller one may take."""
 
@@ -29,7 +42,7 @@ def simpler(scenario: Scenario) -> Iterator[Scenario]:
     """Scenarios a step simpler, those with the most left out first."""
     yield from _shorter(scenario)
     plain = Scenario()
-    for name in ("failures", "delay_s", "lost_sends", "lost_replies", "unknown_commits", "short_batches"):
+    for name in PLAIN:
         if getattr(scenario, name) != getattr(plain, name):
             yield _with(scenario, name, getattr(plain, name))
     for place, incident in enumerate(scenario.incidents):

@@ -36,7 +36,12 @@ class World:
         self._scenario = scenario
         self._loop = asyncio.get_running_loop()
         self._settings = Settings(
-            lanes=scenario.lanes, concurrency=scenario.concurrency, session_timeout_s=SESSION_S
+            lanes=scenario.lanes,
+            concurrency=scenario.concurrency,
+            session_timeout_s=SESSION_S,
+            window=scenario.window,
+            batch=scenario.batch,
+            drain_s=scenario.drain_s,
         )
         self._cluster = MemoryCluster(
             dict.fromkeys(TOPICS, scenario.lanes),
