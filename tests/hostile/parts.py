@@ -80,20 +80,23 @@ def planner_replies(seed: int, count: int) -> Tally:
         for number in range(count):
             text, finish = mutator.chosen(samples.REPLIES)
             changed = _reply(mutator, text)
-            with tally.watching(f"planner replies, seed {seed}, input {number}", SLOW_S):
-                planner = ModelPlanner(PatientModel(ScriptedModel(said(changed, finish=finish))), TOOLS)
-                ended = await planner.plan(PLAN, MemoryAttempt())
-                if isinstance(ended, PlanMade):
-                    assert problems(ended.plan, max_subtasks=100) == ()
-                    write_event(Planned(job="default/g", task="plan", attempt=1, plan=ended.plan))
-                else:
-                    reasons = (ended.reason,) if isinstance(ended, GaveUp) else ended.reasons
-                    assert all(reasons), reasons
-                    assert sum(map(len, reasons)) < 20_000
-                tally.took(accepted=isinstance(ended, PlanMade))
+            what = f"planner replies, seed {seed}, input {number}"
+            await tally.awaiting(what, SLOW_S, _planned(tally, said(changed, finish=finish)))
 
     asyncio.run(story())
     return tally
+
+
+async def _planned(tally: Tally, reply: ModelReply) -> None:
+    ended = await ModelPlanner(PatientModel(ScriptedModel(reply)), TOOLS).plan(PLAN, MemoryAttempt())
+    if isinstance(ended, PlanMade):
+        assert problems(ended.plan, max_subtasks=100) == ()
+        write_event(Planned(job="default/g", task="plan", attempt=1, plan=ended.plan))
+    else:
+        reasons = (ended.reason,) if isinstance(ended, GaveUp) else ended.reasons
+        assert all(reasons), reasons
+        assert sum(map(len, reasons)) < 20_000
+    tally.took(accepted=isinstance(ended, PlanMade))
 
 
 def _reply(mutator: Mutator, text: str) -> str:
@@ -139,8 +142,7 @@ def model_turns(seed: int, count: int) -> Tally:
             body = mutator.json(sample, samples.COMPLETIONS)
             if mutator.chance.random() < 0.05:
                 body = mutator.chosen((b"data: ", b"<html>", b": ping\n\ndata: ")) + body
-            with tally.watching(f"model turns, seed {seed}, input {number}", SLOW_S):
-                tally.took(accepted=await _turn(client))
+            await tally.awaiting(f"model turns, seed {seed}, input {number}", SLOW_S, _turn(tally, client))
         await client.close()
         await server.close()
 
@@ -148,12 +150,13 @@ def model_turns(seed: int, count: int) -> Tally:
     return tally
 
 
-async def _turn(client: ChatClient) -> bool:
+async def _turn(tally: Tally, client: ChatClient) -> None:
     try:
         reply = await client.chat(REQUEST, timeout_s=SLOW_S)
     except ModelError as error:
         _says_why(error.reason)
-        return error.kind not in RETRY  # there are no others
+        tally.took(accepted=error.kind not in RETRY)  # there are no others
+        return
     called = ModelCalled(
         **ATTEMPT, run="r", n=1, request=asked(REQUEST, 0), request_hash=request_hash(REQUEST), reply=reply
     )
@@ -161,7 +164,7 @@ async def _turn(client: ChatClient) -> bool:
     assert len(written) < 4_100_000
     assert isinstance(read_transcript(record("transcripts", written)), ModelCalled)
     await _work(reply)
-    return True
+    tally.took(accepted=True)
 
 
 async def _work(reply: ModelReply) -> None:
@@ -205,14 +208,19 @@ def tool_results(seed: int, count: int) -> Tally:
             if mutator.chance.random() < 0.2:
                 arguments = mutator.json({"x": 1}).decode(errors="replace")
             call = ToolCall(id="c", name=mutator.chosen(("thread", "loop")), arguments=arguments)
-            with tally.watching(f"tool results, seed {seed}, input {number}", SLOW_S):
-                reply = await box.run(call, MemoryAttempt())
-                write_value(reply.output)
-                tally.took(accepted=reply.error is None)
+            await tally.awaiting(
+                f"tool results, seed {seed}, input {number}", SLOW_S, _called(tally, box, call)
+            )
 
     with structlog.testing.capture_logs():
         asyncio.run(story())
     return tally
+
+
+async def _called(tally: Tally, box: Toolbox, call: ToolCall) -> None:
+    reply = await box.run(call, MemoryAttempt())
+    write_value(reply.output)
+    tally.took(accepted=reply.error is None)
 
 
 def transcripts(seed: int, count: int) -> Tally:

@@ -1,8 +1,9 @@
 """What became of inputs, counted; and a watch over whoever works at one."""
 
+import asyncio
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -72,12 +73,19 @@ class Tally:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is what is looked for
+            self.hangs += isinstance(error, TimeoutError)
             self.crashes.append(f"{what}: {type(error).__name__}: {str(error)[:300]}")
         finally:
             # Whoever runs us may watch as well, by the one timer that there is.
             left_s = max(0.01, others_s - (time.monotonic() - began)) if others_s else 0
             signal.signal(signal.SIGALRM, before)
             signal.setitimer(signal.ITIMER_REAL, left_s)
+
+    async def awaiting(self, what: str, within_s: int, done: Awaitable[None]) -> None:
+        """As :meth:`watching`, also where it waits for what never comes."""
+        with self.watching(what, 2 * within_s):
+            async with asyncio.timeout(within_s):
+                await done
 
 
 def table(tallies: Sequence[Tally]) -> str:
