@@ -8,7 +8,8 @@ from typing import Any
 from streams.attempt import RunningAttempt
 
 REMEMBER_S = 15.0
-"""Seconds that a finished attempt is remembered, for deliveries that come again in a rebalance."""
+"""Seconds that a finished attempt is remembered, for deliveries that come again in a rebalance: from its
+end, the last rebalance, or the last moment without the group's word, whichever is last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class Attempts:
         self._by_key: dict[bytes, asyncio.Task[bool]] = {}
         self._time = asyncio.get_running_loop().time
         self.begun: dict[asyncio.Task[bool], Begun] = {}
-        self.moved = self._time()
+        self.moved = self._unsettled = self._time()
         self.broken: BaseException | None = None
         self.draining = False
 
@@ -65,6 +66,10 @@ class Attempts:
     def step(self) -> None:
         """There is progress."""
         self.moved = self._time()
+
+    def unsettled(self) -> None:
+        """What was acknowledged may not be committed, and come again."""
+        self._unsettled = self._time()
 
     async def ended_here(self, key: bytes) -> bool:
         """Wait for the attempt's run here from when the lane was ours before; True where it told its end.
@@ -93,7 +98,9 @@ class Attempts:
         later = asyncio.get_running_loop().call_later
 
         def forget() -> None:
-            if self._held(task):
+            if (left := self._unsettled + REMEMBER_S - self._time()) > 0 and is_done(task):
+                later(left, forget)
+            elif self._held(task):
                 later(REMEMBER_S, forget)  # behind a slow one: a rebalance delivers it again
             elif self._tasks.get(key) is task:
                 del self._tasks[key]

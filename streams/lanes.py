@@ -89,6 +89,7 @@ class Lanes:
         """Begin no call, and journal what is under way: whoever gets a lane goes on from there."""
         sure = self._standing.sure
         self._standing.hold()
+        self._attempts.unsettled()
         attempts = [run.attempt for run in self._attempts.begun.values()]
         try:
             async with asyncio.timeout(FLUSH_S):
@@ -102,6 +103,7 @@ class Lanes:
     def take(self, partitions: Sequence[int], generation: int) -> None:
         """These lanes are ours, and no others; those that are new to us are read up on."""
         lost, new = self._standing.take(partitions, generation)
+        self._attempts.unsettled()
         if new:
             ends = asyncio.create_task(self._where_they_end(sorted(new)))
             self._ends.update(dict.fromkeys(new, ends))
@@ -255,6 +257,7 @@ class Lanes:
                 raise LaneStalled("an attempt ended without an event") from self._attempts.broken
             if not self._standing.sure:
                 self._attempts.step()  # nothing may begin, and a stuck attempt blocks nobody
+                self._attempts.unsettled()
                 continue
             if not self.caps.stuck:
                 busy = self._outcomes.longest_overdue()
