@@ -10,8 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
-from streams.kafka.connection import client_options, why_not
-from streams.log import LogUnavailable
+from streams.kafka.connection import client_options, unanswered, why_not
 from streams.settings import Settings
 from streams.topics import Topic, topics
 
@@ -169,10 +168,6 @@ async def _administration(settings: Settings) -> AsyncIterator[AIOKafkaAdminClie
             await client.start()
             yield client
     except (KafkaError, OSError, TimeoutError) as error:
-        unanswered = LogUnavailable(
-            f"Kafka at {settings.brokers} does not answer ({str(error) or type(error).__name__}): "
-            f"is it reachable? `anabranch broker start` starts one here, ANABRANCH_BROKERS names another."
-        )
-        raise await why_not(settings, unanswered) from error
+        raise await why_not(settings, unanswered(settings, error)) from error
     finally:
         await client.close()

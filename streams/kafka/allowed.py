@@ -15,8 +15,7 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Bytes, Int16, Int32, Schema, String
 
 from streams.acls import Acl, Resource, acls
-from streams.kafka.connection import client_options, why_not
-from streams.log import LogUnavailable
+from streams.kafka.connection import client_options, unanswered, why_not
 from streams.settings import Settings
 from streams.topics import topics
 
@@ -145,10 +144,7 @@ async def missing(settings: Settings, part: str) -> tuple[Acl, ...]:
     except NotImplementedError:  # aiokafka's word for brokers that do not know a request
         return ()
     except (KafkaError, OSError, TimeoutError) as error:
-        unanswered = LogUnavailable(
-            f"Kafka at {settings.brokers} does not say what we may do: {str(error) or type(error).__name__}"
-        )
-        raise await why_not(settings, unanswered) from error
+        raise await why_not(settings, unanswered(settings, error)) from error
     finally:
         await client.close()
     return tuple(acl for acl in needed if not _is_allowed(acl, bits))

@@ -109,6 +109,14 @@ def tokens(access: Access) -> Tokens:
     return Tokens(access)
 
 
+def unanswered(settings: Settings, error: BaseException) -> LogUnavailable:
+    """What to tell of brokers that a client could not reach, or that gave no answer."""
+    return LogUnavailable(
+        f"Kafka at {settings.brokers} does not answer ({_words(error)}): is it reachable? "
+        "`anabranch broker start` starts one here, ANABRANCH_BROKERS names another."
+    )
+
+
 async def why_not(settings: Settings, error: LogUnavailable) -> LogUnavailable:
     """What to tell in place of *error*, which came of clients that could not connect.
 

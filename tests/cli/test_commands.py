@@ -26,6 +26,7 @@ COMMANDS = [
     ["model"],
     ["submit"],
     ["watch"],
+    ["acls"],
     ["answers"],
     ["doctor"],
     ["replay"],
