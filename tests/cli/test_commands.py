@@ -166,7 +166,7 @@ def test_usage_errors_are_code_2_and_need_no_broker(command: list[str], says: st
         ("[{", "no JSON"),
         ("null", "a JSON list"),
         ('{"tasks": []}', "a JSON list"),
-        ('[{"id": "a", "tool": "noop", "dep": ["b"]}]', "`plan`: a depends on unknown b"),
+        ('[{"id": "a", "goal": "x", "dep": ["b"]}]', "`plan`: a depends on unknown b"),
     ],
 )
 def test_a_plan_that_is_none_is_a_usage_error(plan: str, says: str) -> None:
