@@ -265,7 +265,8 @@ class Lanes:
                     raise LaneStalled(f"attempt {busy[0]} goes on {busy[1]:.0f} s after its time was over")
                 if self.caps.taken or busy is not None:
                     continue  # one that waits within its time has no slot
-                if self._sender.away or not any(lane.delivered for lane in self._lanes):
+                elsewhere = any(lane.takeover.elsewhere for lane in self._lanes)  # and is waited for
+                if self._sender.away or elsewhere or not any(lane.delivered for lane in self._lanes):
                     self._attempts.step()
                     continue
             if self._time() - self._attempts.moved > stall:

@@ -137,6 +137,23 @@ def test_after_a_kill_only_what_was_in_flight_is_made_again() -> None:
     run(story())
 
 
+def test_a_call_that_takes_long_at_the_last_owner_is_no_stall_at_the_next() -> None:
+    """It is waited for, longer than a lane may stand still."""
+
+    async def story() -> None:
+        work = Asking(takes_s=110.0, times=1)
+        world = LanesInMemory(work=work)
+        world.worker(stall_s=60)
+        await world.put(sub_task("t0"), lane=1)
+        await asyncio.sleep(5)
+        second = world.worker(stall_s=60)
+        await until(lambda: world.committed(1) == 1)
+        assert not second.watching.done()
+        assert work.repeated() == {}
+
+    run(story())
+
+
 @pytest.mark.parametrize("kill", [True, False])
 def test_an_attempt_that_failed_asks_nobody_again(kill: bool) -> None:
     """It is delivered again since a slow one before it is not over; its job is told again what came of it."""
