@@ -154,6 +154,7 @@ def _jobs() -> tuple[Job, ...]:
             goal={"id": f"g{n}", "goal": f"Compare what there is {words}", "tools": ["noop"]},
             at=0.4 * n,
             partition=n,
+            exact="fail" not in words,  # why it failed names the endpoint
         )
         for n, words in enumerate(shapes)
     )

@@ -278,6 +278,7 @@ def _environment(settings: Settings) -> dict[str, str]:
         "ANABRANCH_LANES": str(settings.lanes),
         "ANABRANCH_CONCURRENCY": str(settings.concurrency),
         "ANABRANCH_WINDOW": str(settings.window),
+        "ANABRANCH_WORKER_NAME": settings.worker_name,
         "ANABRANCH_SESSION_TIMEOUT_S": str(settings.session_timeout_s),
         "ANABRANCH_HEARTBEAT_S": str(settings.heartbeat_s),
         "ANABRANCH_DRAIN_S": str(settings.drain_s),
