@@ -29,9 +29,9 @@ class Bearer(conn.OAuthAuthenticator):  # type: ignore[misc]  # aiokafka has no 
 class Connection(conn.AIOKafkaConnection):  # type: ignore[misc]  # aiokafka has no types
     """Does not wait for the broker's goodbye.
 
-    With a request under way, as a consumer always has one, the answer to it comes instead of the
-    goodbye, and on uvloop a close takes the 30 s of its shutdown timeout. What was asked is given up
-    with the connection either way.
+    On uvloop a close takes the 30 s of its shutdown timeout where a request was sent just before, as
+    by a consumer that asks for more the moment it has something. What was asked is given up with the
+    connection either way.
     """
 
     def close(self, reason: Any = None, exc: BaseException | None = None) -> "asyncio.Future[None] | None":

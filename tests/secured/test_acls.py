@@ -20,8 +20,9 @@ from streams.kafka.allowed import missing
 from streams.kafka.errors import in_our_words
 from streams.kafka.log import KafkaLog
 from streams.kafka.reading import make_consumer
+from streams.kafka.transactions import KafkaTransactions
 from streams.letters import Wanted, find
-from streams.log import Log, NoSuchTopic, NotAllowed, Record, Transactions
+from streams.log import Log, NoSuchTopic, NotAllowed, Record
 from streams.redriving import Done, redrive
 from streams.replay.recording import record_job
 from streams.settings import Settings
@@ -188,25 +189,27 @@ async def test_a_right_that_is_taken_away_is_an_outage(secured: Secured, program
     async with system(secured, programs, {}) as here:
         await admin.create(here.settings)
         needed = acls(here.settings, ["worker"])
-        answers = [acl for acl in needed if acl.name.endswith(ANSWERS)]
+        answers = [acl for acl in needed if acl.name.endswith(ANSWERS) and acl.operation == "Write"]
         await allow(secured, user, [acl for acl in needed if acl not in answers])
         async with KafkaLog(here.of(user)) as log:
             with pytest.raises(NotAllowed, match=r"TopicAuthorizationFailedError.*anabranch acls"):
                 await _write(log, ANSWERS)
             async with log.transactions("orchestrator-0") as transactions:
                 with pytest.raises(NotAllowed, match="TopicAuthorizationFailedError"):
-                    await _answer(transactions)
+                    await _answer(transactions, refused=True)
             await allow(secured, user, answers)
             await _write(log, ANSWERS)
             async with log.transactions("orchestrator-0") as transactions:
-                await _answer(transactions)
+                await _answer(transactions, refused=False)
             assert len(await _all(log, ANSWERS)) == 2
 
 
-async def _answer(transactions: Transactions) -> None:
+async def _answer(transactions: KafkaTransactions, *, refused: bool) -> None:
     async with transactions.transaction():
         await transactions.send_all(ANSWERS, 0, [(b"k", b"{}", ())])
-        await asyncio.sleep(0.2)  # the refusal comes while the transaction is filled
+        async with asyncio.timeout(30):
+            while refused and transactions._producer._txn_manager.is_in_transaction():
+                await asyncio.sleep(0.01)  # it comes while the transaction is filled
         await transactions.send_all(JOBS, 0, [(b"k", b"{}", ())])
 
 
