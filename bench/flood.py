@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +19,7 @@ from streams.topics import ANSWERS, GOALS, JOB_EVENTS, partition_of
 from streams.wire.answers import read_answer
 from streams.wire.goal_writing import write_goal
 
-LATENCY_S = 0.2
+LATENCY_S = 0.5
 CONCURRENCY = 100
 SAMPLE_S = 5.0
 URGENT_S = 5.0
@@ -97,12 +97,8 @@ async def flood(servers: str, *, goals: int) -> list[Figure]:
             left = await settled(here)
         after = here.worker.memory_info().rss
         calls = await counters(here.url)
-    for each in seen.samples:
-        print(each)
-    for at, latency in seen.urgent:
-        print(f"{at:7.1f} s  urgent goal answered after {latency:.2f} s")
     fullest = max(seen.samples, key=lambda each: each.waiting)
-    grown = (fullest.memory - before) / max(1, fullest.waiting)
+    each_goal = grown(seen.samples, fullest)
     taken_in = next((each.at for each in seen.samples if not each.behind[GOALS]), took)
     meanwhile = [latency for at, latency in seen.urgent if at >= taken_in] or [0.0]
     succeeded = sum(outcome == "succeeded" for outcome in seen.outcomes.values())
@@ -116,7 +112,7 @@ async def flood(servers: str, *, goals: int) -> list[Figure]:
         Figure(name="most that waited at once", value=fullest.waiting, unit="goals"),
         Figure(name="memory before", value=before / 1e6, unit="MB"),
         Figure(name="memory with the most waiting", value=fullest.memory / 1e6, unit="MB"),
-        Figure(name="memory a waiting goal", value=grown, unit="bytes", floor=WAITING_BYTES),
+        Figure(name="memory a waiting goal", value=each_goal, unit="bytes", floor=WAITING_BYTES),
         Figure(name="memory after", value=after / 1e6, unit="MB"),
         Figure(name="most calls at once", value=calls["in_flight_max"], unit="", floor=CONCURRENCY),
         Figure(name="urgent goal behind the flood", value=seen.urgent[0][1], unit="s"),
@@ -124,6 +120,18 @@ async def flood(servers: str, *, goals: int) -> list[Figure]:
         Figure(name="urgent goal while it waits, max", value=max(meanwhile), unit="s"),
         Figure(name="records behind at the end", value=left[GOALS] + left[JOB_EVENTS], unit="", floor=0),
     ]
+
+
+def grown(samples: Sequence[Sample], fullest: Sample) -> float:
+    """Bytes by which the memory grows for each goal that waits, by the line through the samples.
+
+    From a fifth of the most on: before, buffers fill, which are the same for any flood.
+    """
+    first = next(each for each in samples if each.waiting >= fullest.waiting / 5)
+    rising = samples[samples.index(first) : samples.index(fullest) + 1]
+    mean = sum(each.waiting for each in rising) / len(rising)
+    spread = sum((each.waiting - mean) ** 2 for each in rising)
+    return sum((each.waiting - mean) * each.memory for each in rising) / spread if spread else 0.0
 
 
 async def send(log: KafkaLog, here: Stage, seen: Flood) -> None:
@@ -186,6 +194,7 @@ async def sample(here: Stage, seen: Flood) -> None:
                 answered=answered,
             )
         )
+        print(seen.samples[-1], flush=True)
         await asyncio.sleep(SAMPLE_S)
 
 
@@ -195,6 +204,7 @@ async def ask_urgently(swarm: Swarm, seen: Flood) -> None:
         at = seen.now()
         await swarm.answer("[[plan 1]]", tenant=URGENT, priority=9, within_s=WITHIN_S)
         seen.urgent.append((at, seen.now() - at))
+        print(f"{at:7.1f} s  an urgent goal, answered after {seen.urgent[-1][1]:.2f} s", flush=True)
         await asyncio.sleep(URGENT_S)
 
 

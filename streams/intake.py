@@ -24,9 +24,10 @@ from streams.wire.goals import BadGoal, read_goal
 from streams.wire.headers import read_headers, too_many
 from streams.wire.values import write_value
 
-IN_FLIGHT: Final = 32
-"""Goals of one partition that are read and not yet safe on the log, at most. More of them would not be taken
-in any faster, but make each turn of the event loop longer, also for attempts under way."""
+IN_FLIGHT: Final = 128
+"""Goals of one partition that are read and not yet safe on the log, at most. With so many a flood is taken in
+before CPU goes to its attempts, so that a goal behind it on the topic waits for its intake only. More of them
+would make each turn of the event loop longer, also for attempts under way."""
 
 LARGE: Final = 65_536
 """Bytes of a goal above which it is read in a thread: a million small values take a second."""

@@ -1,6 +1,6 @@
 """Stream agents on Faust, with what of Faust has to be changed to lose nothing.
 
-Eleven overrides, all of them in this module; docs/facts.md tells what was measured with and without
+Twelve overrides, all of them in this module; docs/facts.md tells what was measured with and without
 them, and tests/streams/test_faust_overrides.py fails when an upgrade changes what they rely on:
 
 1. reads committed transactions only, and waits 50 ms for a fetch instead of 1,500;
@@ -15,7 +15,8 @@ them, and tests/streams/test_faust_overrides.py fails when an upgrade changes wh
 10. goes back to the beginning of a partition where Faust goes back to what is committed and nothing is: it
     throws away what a fetch brings in the middle of a rebalance, and aiokafka would go on behind that;
 11. hands a fetched message on at once: Faust makes four tasks for each and waits for the first of them, so
-    that under load a message took three turns of a slow loop, and all that were fetched stood in one line.
+    that under load a message took three turns of a slow loop, and all that were fetched stood in one line;
+12. takes all that waits for an actor at once, where Faust's stream gives one event in a turn of the loop.
 """
 
 import asyncio
@@ -39,6 +40,10 @@ FETCH_WAIT_MS = 50
 difference, but one fetch is in flight a node, and a partition that was busy when it left must wait."""
 
 COMMIT_S = 0.5
+
+BUFFER = 1_024
+"""Messages that wait for an actor, at most: of a flood 4 KB each, on every partition. At four fifths of it
+the partition pauses, and what a poll has brought by then must still fit."""
 
 COUNT_US_IN = (HeartbeatRequest, SyncGroupRequest)
 STILL_IN = (NoError.errno, RebalanceInProgressError.errno)
@@ -216,10 +221,10 @@ class FaustAgents:
             topic_disable_leader=True,
             topic_allow_declare=False,
             stream_wait_empty=False,
-            stream_buffer_maxsize=4096,
+            stream_buffer_maxsize=BUFFER,
             consumer_auto_offset_reset="earliest",
             consumer_max_fetch_size=4 * 1024 * 1024,
-            broker_max_poll_records=500,
+            broker_max_poll_records=BUFFER // 6,
             broker_commit_interval=COMMIT_S,
             broker_max_poll_interval=86_400,
             broker_session_timeout=settings.session_timeout_s,
@@ -253,8 +258,11 @@ class FaustAgents:
 
                 async def deliveries() -> AsyncIterator[FaustDelivery]:
                     yield FaustDelivery(app, first, topic)
+                    waiting = stream.channel.queue
                     async for event in events:
                         yield FaustDelivery(app, event, topic)
+                        while waiting.qsize() and not waiting._errors:  # noqa: SLF001 - Faust raises those
+                            yield FaustDelivery(app, waiting.get_nowait(), topic)
 
                 await agent(first.message.partition, deliveries())
             except (asyncio.CancelledError, StopAsyncIteration):

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import version
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -20,11 +21,20 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
 from faust.app.base import App as FaustApp
 from faust.streams import Stream
+from faust.transport.conductor import ConductorCompiler
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage
 from mode.threads import ServiceThread, WorkerThread
+from mode.utils.queues import FlowControlEvent, ThrowableQueue
 
-from streams.kafka.faust_agents import FETCH_WAIT_MS, Consumer, ConsumerThread, FaustAgents, FaustDelivery
+from streams.kafka.faust_agents import (
+    FETCH_WAIT_MS,
+    App,
+    Consumer,
+    ConsumerThread,
+    FaustAgents,
+    FaustDelivery,
+)
 from streams.kafka.log import KafkaLog
 from streams.log import Delivery, Member, Record
 from streams.settings import Settings
@@ -78,6 +88,7 @@ def test_what_is_overridden_or_called_takes_what_it_took(
         (driver.Consumer.on_partitions_revoked, "self._acked.pop(tp, None)"),
         (driver.Consumer.ack, "self._acked_index[tp]"),
         (driver.Consumer._drain_messages, "self._add_gap("),
+        (ConductorCompiler.build, "queue.put_nowait_enhanced("),
         (driver.Consumer._drain_messages, "callback(message), self.suspend_flow.wait()"),
         (driver.Consumer._to_message, "generation_id=self.app.consumer_generation_id"),
         (driver.Consumer.getmany, "await self.perform_seek()"),
@@ -140,6 +151,45 @@ async def test_a_message_is_handed_on_in_the_same_turn_of_the_loop() -> None:
         never = asyncio.get_running_loop().create_future()
         async with asyncio.timeout(10):
             await consumer.wait_first(asyncio.wait([never]), consumer.suspend_flow.wait())
+
+
+class OneEventATurn:
+    """A stream as Faust's, which gives one event in each turn of the loop."""
+
+    def __init__(self, *offsets: int) -> None:
+        self.channel, self.queue = self, ThrowableQueue[Any](flow_control=FlowControlEvent())
+        for offset in offsets:
+            message = SimpleNamespace(
+                partition=3, offset=offset, timestamp=0.0, key=b"k", value=b"v", headers=None, generation_id=1
+            )
+            self.queue.put_nowait(SimpleNamespace(message=message))
+
+    def noack(self) -> "OneEventATurn":
+        return self
+
+    async def events(self) -> AsyncIterator[Any]:
+        while True:
+            await asyncio.sleep(0)
+            yield await self.queue.get()
+
+
+async def test_an_actor_takes_all_that_waits_at_once() -> None:
+    """In order; an error that Faust puts in the queue comes first, and from Faust."""
+    turns, taken = 0, list[tuple[int, int]]()
+
+    async def agent(partition: int, deliveries: AsyncIterator[Delivery]) -> None:
+        async for delivery in deliveries:
+            taken.append((turns, delivery.record.offset))
+            if delivery.record.offset == 4:
+                stream.queue._errors.append(asyncio.CancelledError())
+
+    stream = OneEventATurn(*range(6))
+    actor = asyncio.create_task(FaustAgents._actor(cast("App", None), SUBTASKS, agent)(stream))
+    while not actor.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert [offset for _, offset in taken] == [0, 1, 2, 3, 4]
+    assert len({turn for turn, _ in taken[1:]}) == 1
 
 
 async def acknowledge_all(partition: int, deliveries: AsyncIterator[Delivery]) -> None:
