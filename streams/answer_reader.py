@@ -9,10 +9,10 @@ from typing import Any
 from streams.claims import Resolver, ValueLost
 from streams.core.commands import Answer
 from streams.core.values import JobId
+from streams.following import readable
 from streams.log import Log, LogUnavailable, Record, RecordRefused
 from streams.topics import ANSWERS, partition_of
 from streams.wire.answers import read_answer
-from streams.wire.envelope import Unreadable
 
 
 class NotAnswered(TimeoutError):
@@ -62,7 +62,7 @@ class AnswerReader:
         """The job's answer of this revision or a newer, once it comes; nobody waits after this is left.
 
         The future raises LogUnavailable where the log could not be read, ValueLost where the
-        answer's text is past its retention, Unreadable where the record is no answer.
+        answer's text is past its retention. A record that is no answer is passed over.
         """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._expected.setdefault(job, {})[answer] = revision
@@ -119,7 +119,9 @@ class AnswerReader:
                 found: dict[bytes, Record] = {}
                 try:
                     async for records in self._log.read(ANSWERS, partition):
-                        found.update({each.key: each for each in records if each.key in keys})
+                        for each in records:
+                            if each.key in keys and readable(read_answer, each):
+                                found[each.key] = each
                 except LogUnavailable as error:
                     self._fail(sought, error)
                 for record in found.values():  # the newest revision of each
@@ -138,9 +140,11 @@ class AnswerReader:
         task.add_done_callback(self._deliveries.discard)
 
     async def _deliver(self, job: JobId, record: Record) -> None:
+        if (answer := readable(read_answer, record)) is None:
+            return  # somebody else's: the answer is still to come
         try:
-            answer = await self._resolver.resolve_answer(read_answer(record))
-        except (Unreadable, ValueLost, LogUnavailable) as error:
+            answer = await self._resolver.resolve_answer(answer)
+        except (ValueLost, LogUnavailable) as error:
             self._fail([job], error)
             return
         for waiting, revision in self._expected.get(job, {}).items():

@@ -6,15 +6,15 @@ from typing import Final
 from streams.core.commands import Answer
 from streams.core.values import Inline
 from streams.log import Headers, Record
-from streams.wire.bounds import UNBOUNDED
-from streams.wire.envelope import Kinds, Unwritable, dump, flat
+from streams.wire.bounds import NAMES
+from streams.wire.envelope import Kinds, Unreadable, Unwritable, dump, flat
 from streams.wire.headers import read_headers, size_of, write_headers
 
 REASON_CHARS: Final = 10_000
 SHORT_CHARS: Final = 100
 """Characters of a reason of an answer that does not fit, and of those of its sub-tasks."""
 
-ANSWERS: Kinds[Answer] = Kinds([Answer], depth=120, placed=False, bounds=UNBOUNDED)
+ANSWERS: Kinds[Answer] = Kinds([Answer], depth=120, placed=False, bounds=NAMES)
 
 
 def write_answer(answer: Answer) -> tuple[bytes, Headers]:
@@ -97,4 +97,6 @@ def read_answer(record: Record) -> Answer:
         written["answer"] = written["answer_ref"]
     written["headers"] = ()
     answer = ANSWERS.validate(written, record)
+    if record.key != answer.job.encode():  # by which readers look for it
+        raise Unreadable(f"key: should be the job, {answer.job}")
     return replace(answer, headers=read_headers(record.headers)) if record.headers else answer

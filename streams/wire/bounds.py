@@ -3,7 +3,7 @@
 Our own parts write nothing else, so whatever is outside was written by somebody else or by a fault,
 and is a dead letter before it does harm: a job that may run nothing at once would never be answered, a
 wait of 10^300 seconds is no number of milliseconds, and integers beyond 64 bits cannot be written again.
-Rows and answers hold sums of what events brought, and are read without these bounds.
+Rows and answers hold sums of what events brought, and their numbers are read without these bounds.
 """
 
 from collections.abc import Mapping
@@ -95,3 +95,6 @@ RECORDS: Final = Bounds(
     }
 )
 """Of events, commands and transcripts."""
+
+NAMES: Final = Bounds({name: RECORDS.limits[name] for name in ("job", "tenant", "Reference.topic")})
+"""Of answers, whose numbers are sums."""

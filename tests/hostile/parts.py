@@ -246,6 +246,7 @@ def answers(seed: int, count: int) -> Tally:
     valid = samples.of("answers")
     for sample in valid:
         sample.pop("headers")
+        sample["job"] = "default/g"
         sample["answer"] = sample["answer"]["value"]
     for number in range(count):
         with tally.watching(f"answers, seed {seed}, input {number}", SLOW_S):
