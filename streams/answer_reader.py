@@ -120,7 +120,7 @@ class AnswerReader:
                 try:
                     async for records in self._log.read(ANSWERS, partition):
                         for each in records:
-                            if each.key in keys and readable(read_answer, each):
+                            if each.key in keys and readable(read_answer, each) is not None:
                                 found[each.key] = each
                 except LogUnavailable as error:
                     self._fail(sought, error)
