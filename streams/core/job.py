@@ -114,8 +114,7 @@ def submit(job: Job, event: JobSubmitted) -> Folded:
     if known == event.goal.digest:
         return job, ()  # a redelivered goal is the same job
     reason = (
-        f"job {event.job} exists with another goal, {told}; the goal at {event.source} "
-        "needs an id of its own"
+        f"job {event.job} exists with another goal, {told}; the goal at {event.source} needs an id of its own"
     )
     return job, (Bury(reason=reason, source=event.source),)
 
