@@ -8,7 +8,8 @@ import pytest
 import pytest_asyncio
 
 from tests.acceptance.conftest import programs
-from tests.secured.kafka import Secured, TokenEndpoint, start, token_endpoint
+from tests.secured.kafka import Secured, start
+from tests.secured.token_endpoint import TokenEndpoint, token_endpoint
 
 __all__ = ["programs"]
 

@@ -28,8 +28,9 @@ from streams.replay.recording import record_job
 from streams.settings import Settings
 from streams.topics import ANSWERS, DEAD_LETTERS, GOALS, JOB_EVENTS, JOBS, SUBTASKS, TRANSCRIPTS
 from tests.acceptance.conftest import Programs
-from tests.secured.kafka import Secured, TokenEndpoint, allow
+from tests.secured.kafka import Secured, allow
 from tests.secured.running import LANES, System, as_kafka_says, decisions, system
+from tests.secured.token_endpoint import TokenEndpoint
 
 USERS = {user: user for user in PARTS}
 LARGE = "Compare these brokers. " * 600

@@ -20,8 +20,9 @@ from streams.log import Claim, LogUnavailable, NotAllowed
 from streams.settings import Settings
 from streams.topics import ANSWERS, GOALS, JOB_EVENTS, JOBS, TRANSCRIPTS
 from tests.acceptance.conftest import Programs
-from tests.secured.kafka import Secured, TokenEndpoint
+from tests.secured.kafka import Secured
 from tests.secured.running import LANES, environment, system
+from tests.secured.token_endpoint import TokenEndpoint
 
 WITHIN_S = 60.0
 

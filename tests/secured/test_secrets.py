@@ -19,8 +19,9 @@ from streams.redaction import HIDDEN, REDACTED
 from streams.topics import ANSWERS, DEAD_LETTERS, GOALS, JOB_EVENTS, TRANSCRIPTS, topics
 from streams.wire.answers import read_answer
 from tests.acceptance.conftest import Programs
-from tests.secured.kafka import Secured, TokenEndpoint
+from tests.secured.kafka import Secured
 from tests.secured.running import LANES, System, environment, system
+from tests.secured.token_endpoint import TokenEndpoint
 
 KEY = "the\"model's\\key/of+7=parts"
 """Looks like no key at all, and has what JSON and Python write otherwise."""
@@ -153,20 +154,17 @@ async def _commands(
 ) -> None:
     """What the commands print, of exports and dead letters, and about the settings."""
     exported = directory / "told.jsonl"
-    for arguments in (
+    settings = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": variables["OPENAI_BASE_URL"]}
+    commands = [
         ("export", "told", str(exported)),
         ("replay", "refused", "--calls"),
         ("dead-letters", "list"),
-    ):
-        command = await here.programs.start(*arguments, system=here.settings)
-        assert await command.ended() in {0, 1}
-        outputs[" ".join(arguments)] = command.output
+        ("doctor",),
+    ]
+    for program in [await here.programs.start(*each, system=here.settings, **settings) for each in commands]:
+        assert await program.ended() in {0, 1}
+        outputs[program.name] = program.output
     outputs["the export"] = exported.read_text(encoding="utf-8")
-    doctor = await here.programs.start(
-        "doctor", system=here.settings, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=variables["OPENAI_BASE_URL"]
-    )
-    await doctor.ended()
-    outputs["doctor"] = doctor.output
 
 
 def _is_hidden_where_it_was(records: list[Record], answers: dict[str, Any]) -> None:

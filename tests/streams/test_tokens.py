@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from streams.access import Access
 from streams.kafka.tokens import TokenRefused, Tokens, TokenUnavailable
-from tests.secured.kafka import TokenEndpoint, token_endpoint
+from tests.secured.token_endpoint import TokenEndpoint, token_endpoint
 
 CLIENT = "with: odd/characters"
 
