@@ -7,8 +7,9 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
@@ -57,9 +58,10 @@ def breaking_tools(place: Path) -> LocalTools:
             time.sleep(BLOCKED_S)
         return "ok"
 
-    return LocalTools(map(local_tool, (noop, dies_once, hangs_once, blocks_once)))
+    functions: tuple[Callable[..., Any], ...] = (noop, dies_once, hangs_once, blocks_once)
+    return LocalTools(local_tool(function) for function in functions)
 
 
 def offer(place: Path) -> None:
     """From now on the crew of this process has them."""
-    crew.shipped_tools = lambda: breaking_tools(place)
+    vars(crew)["shipped_tools"] = lambda: breaking_tools(place)

@@ -1,5 +1,6 @@
 """Faults of tools, which goals of their own ask for."""
 
+from collections.abc import Mapping
 from random import Random
 from typing import Final
 
@@ -27,7 +28,7 @@ async def tool_hangs(scene: Scene, chance: Random) -> None:
 async def _ask(scene: Scene, chance: Random, tool: str) -> None:
     """A goal with the tool in the middle of a chain."""
     name = f"{tool.replace('_', '-')}-{chance.getrandbits(16)}"
-    plan: list[Json] = [
+    plan: list[Mapping[str, Json]] = [
         {"id": "before", "tool": "noop"},
         {"id": "broken", "tool": tool, "args": {"name": name}, "dep": ["before"]},
         {"id": "after", "tool": "noop", "dep": ["broken"]},
