@@ -155,7 +155,7 @@ class Outcomes:
             case Done(result=result, usage=usage):
                 data = write_value(result)
                 # The answer is for readers without our client: it stays inline while a record can hold it.
-                inline = INLINE_SET_BYTES if isinstance(command, MakeAnswer) else INLINE_BYTES
+                inline = INLINE_SET_BYTES if is_the_answer(command) else INLINE_BYTES
                 value: Value = Inline(value=result)
                 if len(data) > inline:
                     value = await check_in(self._sender, data, key=key, partition=partition, run=self._run)
@@ -204,6 +204,11 @@ class Outcomes:
             return None
         command, ends = min(self._running.values(), key=lambda item: item[1])
         return attempt_key(command.job, command.task, command.attempt).decode(), self._time() - ends
+
+
+def is_the_answer(command: Command) -> bool:
+    """Whether what this attempt brings is its job's answer."""
+    return isinstance(command, MakeAnswer) or (isinstance(command, RunSubTask) and command.alone)
 
 
 def unreadable(key: bytes | None, reason: str) -> SubTaskFailed | None:

@@ -67,6 +67,7 @@ class RunSubTask:
         input: The goal's input, whole, where this sub-task has a share of it.
         items: Its share of a list input: first and last item, from 0, both included. None: all of it.
         dep: Its dependencies' results, in the plan's order.
+        alone: It is its job's only sub-task, so that its result is the answer.
     """
 
     job: JobId
@@ -84,6 +85,7 @@ class RunSubTask:
     items: tuple[int, int] | None = None
     dep: tuple[TaskResult, ...] = ()
     priority: int = 5
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,4 +88,5 @@ def command(job: Open, task: TaskId) -> Command:
         items=share if isinstance(share, tuple) else None,
         dep=results_of(job, spec.dep) if spec.dep else (),
         priority=goal.priority,
+        alone=len(job.nodes) == 1,
     )

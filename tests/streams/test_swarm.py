@@ -69,26 +69,28 @@ def test_a_goal_that_brings_its_plan_asks_no_planner() -> None:
 
 
 def test_the_result_of_a_single_sub_task_is_the_answer() -> None:
-    """As it is, a claim check among them: nobody is asked to plan or to join."""
-    large = "x" * 20_000
+    """As it is, in the record up to 256 KB, by claim check above: nobody is asked to plan or to join."""
+    sizes = {"middle": "x" * 250_000, "large": "x" * 270_000}
 
     async def work(command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
-        return Done(result=large if command.goal == "large" else {"n": 1})
+        return Done(result=sizes.get(command.goal, {"n": 1}))
 
     async def story() -> None:
         swarm = SwarmInMemory(script=Script(work=work))
         log = swarm.worker()
-        for name in ("small", "large"):
+        for name in ("small", *sizes):
             await swarm.submit({"id": name, "goal": "x", "plan": [{"id": "only", "goal": name}]})
         await swarm.submit({"id": "planned", "goal": "1"})
-        answers = await swarm.answers(3)
+        answers = await swarm.answers(4)
         assert value_of(answers["small"]) == value_of(answers["planned"]) == {"n": 1}
+        assert value_of(answers["middle"]) == sizes["middle"]
         check = answers["large"].answer
         assert isinstance(check, Reference)
-        assert await Resolver(log).resolve(check) == large
+        assert await Resolver(log).resolve(check) == sizes["large"]
         commands = {(record.key or b"").decode() for record in await swarm.records(SUBTASKS)}
         assert commands == {
             "default/small/only/1",
+            "default/middle/only/1",
             "default/large/only/1",
             "default/planned/plan/1",
             "default/planned/t0/1",

@@ -156,6 +156,9 @@ SAMPLES: dict[str, list[Any]] = {
             items=(2, 2),
             dep=(TaskResult(task="list", goal="List", outcome="succeeded", result=CHECK),),
         ),
+        RunSubTask(
+            **ATTEMPT, ordinal=1, timeout_s=60.0, goal="Read it", kind="extract", priority=9, alone=True
+        ),
         MakeAnswer(
             job=JOB,
             task="answer",
