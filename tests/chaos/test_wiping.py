@@ -46,10 +46,8 @@ async def test_a_wiped_table_is_rebuilt_and_nothing_is_given_twice(new_system: N
 
         async def put(*events: Event | bytes) -> None:
             for event in events:
-                if isinstance(event, bytes):
-                    value, key = event, b"k"
-                else:
-                    value, key = write_event(event), event.job.encode()
+                key = b"k" if isinstance(event, bytes) else event.job.encode()
+                value = event if isinstance(event, bytes) else write_event(event)
                 await (await log.producer.send(JOB_EVENTS, value, key=key, partition=0))
 
         async def values(topic: str) -> list[bytes | None]:
