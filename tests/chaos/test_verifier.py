@@ -250,6 +250,8 @@ def test_more_calls_at_once_than_the_cap_are_found() -> None:
     """As the endpoint counts them. A cap below the number of lanes is that of one call a lane."""
     evidence = lived(CALM)
     assert kinds(replace(evidence, concurrency=2)) == {"cap"}
+    away = ((min(call.began for call in evidence.calls), max(call.began for call in evidence.calls)),)
+    assert kinds(replace(evidence, concurrency=2, outages=away)) == set(), "who could tell?"
     together = [replace(call, began=evidence.calls[0].began) for call in evidence.calls[:3]]
     alone = replace(evidence, concurrency=1, lanes=2, calls=together)
     assert "cap" in kinds(alone)
