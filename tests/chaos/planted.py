@@ -34,7 +34,7 @@ from streams.past import Past
 from streams.standing import Standing
 from streams.table import Table
 from streams.topics import ANSWERS, DEAD_LETTERS
-from streams.wire.answers import write_answer
+from streams.wire.answers import write_fitting
 from streams.wire.rows import Row
 
 Patch = pytest.MonkeyPatch
@@ -127,10 +127,11 @@ def a_marker_forgotten(patch: Patch) -> None:
 def an_answer_changed(patch: Patch) -> None:
     """What is published is not what the fold made."""
 
-    def embellished(answer: Answer) -> tuple[bytes, Headers]:
-        return write_answer(replace(answer, answer=Inline(value="42")) if answer.id == "g3" else answer)
+    def embellished(answer: Answer, most: int) -> tuple[bytes, Headers]:
+        changed = replace(answer, answer=Inline(value="42")) if answer.id == "g3" else answer
+        return write_fitting(changed, most)
 
-    patch.setattr(effects, "write_answer", embellished)
+    patch.setattr(effects, "write_fitting", embellished)
 
 
 def dependencies_not_waited_for(patch: Patch) -> None:

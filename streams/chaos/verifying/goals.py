@@ -12,9 +12,10 @@ from streams.chaos.verifying.retelling import Told
 from streams.claims import ValueLost
 from streams.core.commands import Answer
 from streams.core.values import JobId, Json
+from streams.effects import ANSWER_BYTES
 from streams.log import Record
 from streams.topics import ANSWERS, DEAD_LETTERS
-from streams.wire.answers import write_answer
+from streams.wire.answers import write_fitting
 from streams.wire.goals import BadGoal
 
 _SHOWN: Final = 300
@@ -117,7 +118,7 @@ def as_folded(facts: Facts, told: Told) -> Iterator[Finding]:
             where = f"{job} at {stands(record)}"
             if made is None:
                 yield Finding(kind="wrong", where=where, what="its events lead to no answer of this revision")
-            elif write_answer(made[1]) != (record.value, record.headers):
+            elif write_fitting(made[1], ANSWER_BYTES) != (record.value, record.headers):
                 leads = f"{made[1].outcome} by {made[1].rule}"
                 what = f"its events lead to {leads}, not to these words of {answer.outcome} by {answer.rule}"
                 yield Finding(kind="wrong", where=where, what=what)
