@@ -18,7 +18,7 @@ from streams.chaos.verifier import judge
 from streams.core.values import JobId
 from tests.chaos.planted import PLANTED, Planted
 
-LIVES, BATCH = 120, 15
+LIVES, BATCH = 150, 15
 FOUND_WITHIN = 50
 SEEDS = sorted((Path(__file__).parent / "seeds").glob("*.json"))
 
@@ -53,16 +53,15 @@ def test_scenarios_that_also_run_on_a_real_kafka(name: str) -> None:
 
 def test_the_same_seed_is_the_same_life() -> None:
     """Record by record, also in another process, where sets of texts have another order."""
-    seeds = (3, 8)
-    digests = [judged(derive(seed)).digest for seed in seeds]
-    assert digests == [judged(derive(seed)).digest for seed in seeds]
+    digest = judged(derive(8)).digest
+    assert digest == judged(derive(8)).digest
     program = (
         "from streams.chaos.simulation.series import judged\n"
         "from streams.chaos.simulation.deriving import derive\n"
-        f"print(*(judged(derive(seed)).digest for seed in {seeds}))"
+        "print(judged(derive(8)).digest)"
     )
     elsewhere = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert elsewhere.stdout.split() == digests
+    assert elsewhere.stdout.split() == [digest]
 
 
 @pytest.mark.parametrize("seed", range(50))
