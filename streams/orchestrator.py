@@ -28,12 +28,14 @@ from streams.effects import (
     record_of,
     row_of,
 )
+from streams.gaps import awaits
 from streams.log import (
     Claim,
     Fenced,
     Log,
     LogUnavailable,
     Producer,
+    Reader,
     Record,
     RecordRefused,
     Transactions,
@@ -110,6 +112,7 @@ class Orchestrator:
                 claim,
                 transactions,
                 producer=self._log.producer,
+                reader=self._log,
                 table=table,
                 timers=timers,
                 settings=self._settings,
@@ -138,11 +141,13 @@ class Partition:
         transactions: Transactions,
         *,
         producer: Producer,
+        reader: Reader,
         table: Table,
         timers: Timers,
         settings: Settings,
     ) -> None:
-        self._claim, self._transactions, self._producer = claim, transactions, producer
+        self._claim, self._transactions = claim, transactions
+        self._producer, self._reader = producer, reader
         self._table, self._timers, self._settings = table, timers, settings
         # No more than keeps every slot busy: what is out when its job ends is run for nothing.
         self._pacing = Pacing(min(settings.window, TWICE * settings.concurrency))
@@ -206,14 +211,14 @@ class Partition:
         """Fold a batch; what it asks for, its rows and our position land together or not at all.
 
         Raises:
-            GapInLog: an event is missing between the last batch and this one.
+            GapInLog: events may be missing between the last batch and this one.
         """
         self.began, self.size = self._table.position or 0, len(records)
         self._words.clear()
         touched: dict[JobId, Job] = {}
         asked: list[tuple[Record, Effect]] = []
         for record in records:
-            if self._table.awaits(record):
+            if await awaits(self._table, record, self._reader):
                 asked.extend((record, effect) for effect in self._fold(record, touched))
                 self._table.passed(record)
         if records:

@@ -20,6 +20,7 @@ from streams.core.job import COULD_NOT, absorb, break_by
 from streams.core.states import Succeeded
 from streams.core.values import INLINE_BYTES, JobId
 from streams.effects import REFUSED, Sending, land, last_word, read_here, record_of, row_of
+from streams.gaps import awaits
 from streams.log import Log, Record, RecordRefused, Transactions
 from streams.table import Table
 from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS
@@ -122,7 +123,7 @@ class Rebuilding:
         async for records in self._log.read(JOB_EVENTS, self._partition):
             given = given or await read_given(self._log, self._partition)
             for record in records:
-                if not self._table.awaits(record):
+                if not await awaits(self._table, record, self._log):
                     continue
                 effects = await self._fold(record, given)
                 owed += [(record.offset, record_of(each, record)) for each in effects]

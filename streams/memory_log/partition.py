@@ -72,6 +72,11 @@ class Partition:
         self._entries.append(_Entry(None, transaction))
         self.wake()
 
+    def delete_before(self, offset: int) -> None:
+        """Delete what stands before *offset*, as a topic's retention does."""
+        for place in range(min(offset, self.end)):
+            self._entries[place] = _Entry(None, self._entries[place].transaction)
+
     def visible(self, start: int, limit: int, end: int | None = None) -> tuple[list[Record], int]:
         """At most *limit* committed records from *start* on (below *end*), and where to go on."""
         records: list[Record] = []

@@ -1,6 +1,7 @@
 """The orchestrator: what lands together, what waits for it, and what it does with events it cannot take."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -268,7 +269,6 @@ def test_a_gap_in_the_log_is_an_error_that_names_it() -> None:
 
     async def story() -> None:
         here = OnePartition()
-        await here.put(submitted("a"), submitted("b"))
         log, told = here.cluster.connect("worker"), list[str]()
         orchestrator = Orchestrator(log, here.settings)
 
@@ -281,16 +281,50 @@ def test_a_gap_in_the_log_is_an_error_that_names_it() -> None:
 
         with capture_logs() as lines:
             log.start(log.own(JOB_EVENTS, "orchestrator", lead))
+            await here.put(submitted("a"), submitted("b"))
             await asyncio.sleep(1)
-            async with here.outside.transactions("foreign") as foreign, foreign.transaction():
-                await foreign.send(JOB_EVENTS, b"x", key=b"k", partition=0)
+            log.pause()
+            await here.put(submitted("lost"))
+            here.cluster.partition(JOB_EVENTS, 0).delete_before(3)
             await here.put(submitted("c"))
+            log.resume()
             await asyncio.sleep(60)
         assert len(told) > 2
-        assert {line.partition(":")[0] for line in told} == {"job-events[0] goes from offset 3 to 4"}
+        assert {line.partition(":")[0] for line in told} == {"job-events[0] goes from offset 2 to 3"}
         assert "owner_failed" in {line["event"] for line in lines}
         assert [read_command(record).job for record in here.records(SUBTASKS)] == ["default/a", "default/b"]
-        assert max(here.positions()) <= 3
+        assert max(here.positions()) <= 2
+
+    run(story())
+
+
+@pytest.mark.parametrize("wiped", [False, True])
+def test_a_strangers_transaction_closes_no_partition(wiped: bool) -> None:
+    """Its end is a gap in which no event is missing; also where the table is rebuilt over it."""
+
+    async def story() -> None:
+        here = OnePartition()
+        worker = here.orchestrator()
+        await here.put(submitted("a"))
+        for number, name in enumerate(("b", "c", "d")):
+            async with here.outside.transactions(f"stranger-{number}") as foreign:
+                with contextlib.suppress(RuntimeError):
+                    async with foreign.transaction():
+                        await foreign.send(JOB_EVENTS, b"x", key=b"k", partition=0)
+                        if number:
+                            raise RuntimeError
+            await here.put(submitted(name))
+        if wiped:
+            await asyncio.sleep(1)
+            worker.kill()
+            here.cluster.wipe(JOBS)
+            here.orchestrator()
+        await asyncio.sleep(60)
+        assert {read_command(record).job for record in here.records(SUBTASKS)} == {
+            f"default/{name}" for name in "abcd"
+        }
+        letters = [dead_letters.read(record).value for record in here.records(DEAD_LETTERS)]
+        assert letters == [b"x"]  # what was committed; the rest is seen by nobody
 
     run(story())
 

@@ -125,7 +125,7 @@ def test_an_answer_past_its_retention_is_not_given_again() -> None:
             )
             value, _ = write_answer(answer)
             for each in (b"somebody else's, where older ones stood", value):
-                await (await here.outside.producer.send(ANSWERS, each, key=b"k", partition=0))
+                await (await here.outside.producer.send(ANSWERS, each, key=b"default/b", partition=0))
             here.orchestrator()
             await asyncio.sleep(30)
         assert [read_answer(record).id for record in here.records(ANSWERS)[1:]] == ["b", "c"]
