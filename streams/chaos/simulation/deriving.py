@@ -121,7 +121,7 @@ class _Moment:
 
 
 def _incidents(calm: Scenario, chance: Random) -> Iterator[Incident]:
-    for _ in range(chance.choice((0, 1, 1, 2, 2, 3))):
+    for _ in range(chance.choice((0, 1, 1, 2, 2, 3, 5))):
         moment = _Moment(at=round(chance.uniform(0.0, BUSY_S), 2), workers=calm.workers, chance=chance)
         yield from chance.choice(PATTERNS)(moment)
 
