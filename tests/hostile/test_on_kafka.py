@@ -2,21 +2,29 @@
 
 import asyncio
 import inspect
+from contextlib import suppress
 from typing import Any
 
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.records_to_delete import RecordsToDelete
 from aiokafka.consumer import fetcher
 
 from streams import dead_letters
 from streams.core.events import GoalRejected, JobSubmitted
+from streams.core.goal import Source
 from streams.delivery import Sender
 from streams.intake import Intake
 from streams.kafka import header_names
 from streams.kafka.faust_agents import FaustAgents
 from streams.kafka.log import KafkaLog
-from streams.log import Record
+from streams.log import Claim, Record
+from streams.orchestrator import Orchestrator
 from streams.settings import Settings
-from streams.topics import DEAD_LETTERS, GOALS, JOB_EVENTS
-from streams.wire.events import read_event
+from streams.table import GapInLog
+from streams.topics import ANSWERS, DEAD_LETTERS, GOALS, JOB_EVENTS
+from streams.wire.answers import read_answer
+from streams.wire.events import read_event, write_event
 from tests.conftest import NewSystem
 from tests.hostile.wire_kafka import batch, send
 
@@ -91,3 +99,76 @@ def test_the_patch_is_in_place() -> None:
     """An upgrade of aiokafka that moves what is replaced shows here."""
     assert fetcher.MemoryRecords is header_names.Records
     assert "MemoryRecords(" in inspect.getsource(fetcher.Fetcher._proc_fetch_request)
+
+
+async def answered(log: KafkaLog, count: int) -> list[str]:
+    """Ids of the answers, once there are so many."""
+    async with asyncio.timeout(60):
+        while len(found := await everything(log, ANSWERS, 1)) < count:
+            await asyncio.sleep(0.2)
+    return [read_answer(record).id for record in found]
+
+
+async def reject(log: KafkaLog, name: str) -> None:
+    """An event that is answered at once."""
+    source = Source(topic=GOALS, partition=0, offset=0)
+    event = GoalRejected(job=f"default/{name}", reason="none", source=source)
+    await (await log.producer.send(JOB_EVENTS, write_event(event), key=event.job.encode(), partition=0))
+
+
+async def test_a_strangers_transaction_on_the_log_closes_no_partition(new_system: NewSystem) -> None:
+    """What it committed is a dead letter, what it aborted is seen by nobody; lost events are an error."""
+    settings = await new_system(lanes=1, heartbeat_s=0.2)
+    told: list[str] = []
+    async with KafkaLog(settings) as own, KafkaLog(settings) as log:
+        orchestrator = Orchestrator(own, settings)
+
+        async def lead(claim: Claim) -> None:
+            try:
+                await orchestrator.lead(claim)
+            except GapInLog as error:
+                told.append(str(error))
+                raise
+
+        working = asyncio.create_task(own.own(JOB_EVENTS, "orchestrator", lead))
+        try:
+            await reject(log, "first")
+            await answered(log, 1)
+            for number, end in enumerate((None, RuntimeError)):
+                async with log.transactions(f"stranger-{number}") as foreign:
+                    with suppress(RuntimeError):
+                        async with foreign.transaction():
+                            await foreign.send(JOB_EVENTS, b"x", key=b"k", partition=0)
+                            if end is not None:
+                                raise end
+                await reject(log, f"behind-{number}")
+            assert await answered(log, 3) == ["first", "behind-0", "behind-1"]
+            assert told == []
+            await delete_all(settings, JOB_EVENTS)
+            working.cancel()
+            await asyncio.wait([working])
+            await reject(log, "lost")
+            await delete_all(settings, JOB_EVENTS)
+            await reject(log, "behind-the-loss")
+            working = asyncio.create_task(own.own(JOB_EVENTS, "orchestrator", lead))
+            async with asyncio.timeout(60):
+                while not told:
+                    await asyncio.sleep(0.1)
+            assert "events are missing" in told[0]
+            assert await answered(log, 3) == ["first", "behind-0", "behind-1"]
+        finally:
+            working.cancel()
+            await asyncio.wait([working])
+        letters = [dead_letters.read(record).value for record in await everything(log, DEAD_LETTERS, 1)]
+        assert letters == [b"x"]
+
+
+async def delete_all(settings: Settings, topic: str) -> None:
+    """Delete every record of a topic's first partition, as its retention would."""
+    place = TopicPartition(settings.prefix + topic, 0)
+    admin = AIOKafkaAdminClient(bootstrap_servers=settings.brokers)
+    await admin.start()
+    try:
+        await admin.delete_records({place: RecordsToDelete(before_offset=-1)})
+    finally:
+        await admin.close()
