@@ -32,6 +32,10 @@ class Lane:
         self.held.add(task)
         task.add_done_callback(self._acknowledge)
 
+    def lost(self) -> None:
+        """It is another's; should it come back, what is not done by then is delivered again."""
+        self.delivered.clear()
+
     def _acknowledge(self, _: object) -> None:
         while self.delivered and (task := self.delivered[0][1]).done():
             if not is_done(task):

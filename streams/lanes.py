@@ -110,6 +110,7 @@ class Lanes:
         for lane in self._lanes:
             if lane.partition in lost:
                 self._attempts.cancel(lane.held)
+                lane.lost()
         for run in self._attempts.begun.values():
             if run.lane in lost:
                 run.attempt.move()

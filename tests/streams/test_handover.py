@@ -137,6 +137,28 @@ def test_after_a_kill_only_what_was_in_flight_is_made_again() -> None:
     run(story())
 
 
+def test_a_lane_that_comes_back_with_nothing_left_to_do_is_no_stall() -> None:
+    """While its process slept, another did all that it held."""
+
+    async def story() -> None:
+        work = Asking(takes_s=2.0, times=3)
+        world = LanesInMemory(work=work)
+        world.worker()
+        second = world.worker(stall_s=60)
+        await until(lambda: bool(second.lanes._standing.owned))
+        (lane,) = second.lanes._standing.owned
+        await world.put(sub_task("t0"), lane=lane)
+        await asyncio.sleep(3)
+        second.log.pause()
+        await until(lambda: world.committed(lane) == 1)
+        second.log.resume()
+        await until(lambda: bool(second.lanes._standing.owned), within_s=30)
+        await asyncio.sleep(100)
+        assert not second.watching.done()
+
+    run(story())
+
+
 def test_a_call_that_takes_long_at_the_last_owner_is_no_stall_at_the_next() -> None:
     """It is waited for, longer than a lane may stand still."""
 
