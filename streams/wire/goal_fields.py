@@ -75,7 +75,7 @@ class BudgetFields(_Fields):
 
     tokens: Annotated[int | None, Field(gt=0, le=10**15, description="Tokens, in and out.")] = None
     calls: Annotated[int | None, Field(gt=0, le=10**15, description="Model calls.")] = None
-    usd: Annotated[float | None, Field(gt=0, description="US dollars, at list prices.")] = None
+    usd: Annotated[float | None, Field(gt=0, le=10**15, description="US dollars, at list prices.")] = None
 
 
 class GoalFields(_Fields):

@@ -13,7 +13,17 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from agents.ports import Attempt, Done, GaveUp, PlanMade, PlanRefused
+from agents.ports import (
+    Attempt,
+    Done,
+    GaveUp,
+    ModelReply,
+    ModelRequest,
+    PlanMade,
+    PlanRefused,
+    ToolCall,
+    ToolReply,
+)
 from streams import dead_letters
 from streams.core.commands import MakePlan, RunSubTask
 from streams.core.events import Event, GoalRejected, JobSubmitted, SubTaskFailed
@@ -37,16 +47,19 @@ from streams.topics import (
     MAX_LETTER_BYTES,
     MAX_RECORD_BYTES,
     SUBTASKS,
+    TRANSCRIPTS,
 )
 from streams.wire.answers import read_answer
 from streams.wire.commands import read_command
 from streams.wire.envelope import NewerVersion, Unreadable
 from streams.wire.goal_fields import NAME
 from streams.wire.rows import parse_row
+from streams.wire.transcripts import read_transcript
+from tests.agents.scripted_model import said
 from tests.hostile import samples
 from tests.hostile.mutating import Mutator
 from tests.hostile.tally import Tally
-from tests.streams.lanes_in_memory import LanesInMemory
+from tests.streams.lanes_in_memory import LanesInMemory, sub_task
 from tests.streams.scripted import Script, flat
 from tests.streams.swarm_in_memory import SwarmInMemory
 
@@ -388,6 +401,71 @@ def _attempt(record: Record) -> tuple[str, str, int] | None:
     except Unreadable:
         return None
     return command.job, command.task, command.attempt
+
+
+def journals(seed: int, count: int) -> Tally:
+    """Entries of a journal from which a lane's next owner goes on: every attempt comes to an end."""
+    return lives("journals", seed, count, _journals)
+
+
+async def _asking(command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
+    """Three calls of a model and one of a tool, each of five seconds; what is recalled is believed."""
+
+    async def model(_: ModelRequest, timeout_s: float) -> ModelReply:
+        await asyncio.sleep(5)
+        return said("next")
+
+    async def tool(timeout_s: float) -> ToolReply:
+        await asyncio.sleep(5)
+        return ToolReply(output="ok")
+
+    messages: list[Mapping[str, Any]] = [{"role": "user", "content": command.goal}]
+    reply = said("")
+    for _ in range(3):
+        reply = await attempt.model(ModelRequest(messages=tuple(messages)), model)
+        messages.append(dict(reply.message))
+    found = await attempt.tool(
+        ToolCall(id="call_1", name="t", arguments="{}"), tool, once=command.task == "once"
+    )
+    return Done(result=[reply.text, found.output], usage=reply.usage)
+
+
+async def _journals(mutator: Mutator, size: int, tally: Tally) -> None:
+    here = LanesInMemory(work=_asking, settings=Settings(lanes=2, concurrency=40))
+    here.cluster.limits = AS_ON_KAFKA
+    worker = here.worker()
+    tasks = [sub_task(mutator.chosen(("t", "once")), job=f"default/g{number}") for number in range(20)]
+    for number, command in enumerate(tasks):
+        await here.put(command, lane=number % 2)
+    await asyncio.sleep(mutator.chosen((0.1, 7.0, 12.0, 17.0)))
+    worker.log.kill()
+    await asyncio.sleep(1)
+    written = [orjson.loads(record.value or b"{}") for record in here.cluster.records(TRANSCRIPTS)]
+    valid = [*samples.of("transcripts"), *written]
+    for number in range(size):
+        command = tasks[number % len(tasks)]
+        named_so = {"job": command.job, "task": command.task, "attempt": 1}
+        sample = dict(mutator.chosen(valid)) | (named_so if mutator.chance.random() < 0.9 else {})
+        value = mutator.json(sample, valid)
+        key = f"{command.job}/{command.task}/1".encode() if mutator.chance.random() < 0.95 else b"\xff"
+        partition, at = here.cluster.partition(TRANSCRIPTS, number % 2), here.cluster.now_ms()
+        offset = partition.append(key, value, (), at)
+        tally.took(accepted=_is_an_entry(Record(TRANSCRIPTS, number % 2, offset, at, key, value)))
+    here.worker()
+    async with asyncio.timeout(PATIENCE_S):
+        while any(here.committed(lane) < here.cluster.partition(SUBTASKS, lane).end for lane in range(2)):
+            await asyncio.sleep(5)
+    told = Counter(event.job for event in here.events())
+    assert told.keys() == {command.job for command in tasks}, told
+    assert here.cluster.records(DEAD_LETTERS) == []
+
+
+def _is_an_entry(record: Record) -> bool:
+    try:
+        read_transcript(record)
+    except Unreadable:
+        return False
+    return True
 
 
 def rows(seed: int, count: int) -> Tally:

@@ -7,8 +7,10 @@ import pytest
 
 from streams.core.events import JobSubmitted
 from streams.log import Headers, Record
+from streams.wire.events import read_event, write_event
 from streams.wire.goals import BadGoal, read_goal
 from streams.wire.headers import CARRIED, CARRIED_BYTES
+from streams.wire.schemas import schemas
 
 BOM = b"\xef\xbb\xbf"
 CLOUD = b'{"specversion":"1.0","id":"c1","source":"/s","type":"t","data":{"goal":"x"}}'
@@ -143,3 +145,34 @@ def test_a_goal_of_a_megabyte_is_a_goal() -> None:
     for given in inputs:
         assert isinstance(read(orjson.dumps({"goal": "x", "input": given})), JobSubmitted)
     assert isinstance(read(b"x " * 500_000), JobSubmitted)
+
+
+def extremes(fields: dict[str, Any], whole: dict[str, Any]) -> list[dict[str, Any]]:
+    """Goals with one number each at the end of what the printed schema allows, or just inside."""
+    made: list[dict[str, Any]] = []
+    for name, field in fields.items():
+        if "$ref" in field:
+            inner = whole["$defs"][field["$ref"].rpartition("/")[2]]["properties"]
+            made += [{name: goal} for goal in extremes(inner, whole)]
+        for kind in field.get("anyOf", [field]):
+            if kind.get("type") not in ("integer", "number"):
+                continue
+            step = 1 if kind["type"] == "integer" else 1e-6
+            low = kind.get("minimum", kind.get("exclusiveMinimum", 0) + step)
+            assert "maximum" in kind, f"{name} has no upper bound"
+            made += [{name: low}, {name: kind["maximum"]}]
+    return made
+
+
+def test_whatever_number_a_goal_may_have_its_event_is_read() -> None:
+    """Else it would be accepted, and then a dead letter that nobody waits for."""
+    schema = orjson.loads(schemas()["goals"])
+    goals = extremes(schema["properties"], schema)
+    assert len(goals) > 20
+    for goal in goals:
+        submitted = read(orjson.dumps({"goal": "x", **goal}))
+        assert isinstance(submitted, JobSubmitted), (goal, submitted.reason)
+        record = Record(
+            "job-events", 0, submitted.offset, submitted.at, submitted.job.encode(), write_event(submitted)
+        )
+        assert read_event(record) == submitted, goal
