@@ -59,11 +59,13 @@ class Membership:
             if beating is not None:
                 beating.cancel()
             if not self._reach.process.dead:
-                await self._work.end()
-                if self._member is not None and not self._static:
-                    member = self._member
-                    self._reach.call("group", f"leave of {member.id}", lambda: self._group.leave(member))
-                self.silent()  # also a goodbye may get lost
+                try:
+                    await self._work.end()
+                    if self._member is not None and not self._static:
+                        member = self._member
+                        self._reach.call("group", f"leave of {member.id}", lambda: self._group.leave(member))
+                finally:
+                    self.silent()  # also a goodbye may get lost, or never be said
 
     async def _beat(self) -> None:
         """Ask now and then whether the group still counts us in."""

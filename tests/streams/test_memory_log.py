@@ -445,6 +445,29 @@ def test_a_member_whose_goodbye_gets_lost_is_gone_after_its_session() -> None:
     virtual_time.run(story())
 
 
+def test_a_member_that_is_told_twice_to_close_is_gone_after_its_session() -> None:
+    """The second time cuts off what the first one had begun."""
+
+    async def story() -> None:
+        cluster = MemoryCluster(TOPICS, faults=Faults(delay_s=0.5))
+        first, second = cluster.connect("first"), cluster.connect("second")
+        await put(cluster.connect("feeder"), IN, range(4))
+        first.start(first.deliveries(IN, "lanes", Agent()))
+        await asyncio.sleep(4)
+        closing = [asyncio.create_task(first.close())]
+        await asyncio.sleep(0.05)
+        closing.append(asyncio.create_task(first.close()))
+        await asyncio.wait(closing)
+        first.kill()
+        await put(cluster.connect("feeder"), IN, range(4, 8))
+        other = Agent()
+        second.start(second.deliveries(IN, "lanes", other))
+        await asyncio.sleep(30)
+        assert {partition: got[-2:] for partition, got in other.got.items()} == {0: [2, 3], 1: [2, 3]}
+
+    virtual_time.run(story())
+
+
 def test_sends_tell_when_they_stood_still() -> None:
     """For whoever judges what could not be written then."""
 

@@ -130,7 +130,8 @@ class Worker:
         """Tell the process to stop; start another one *seconds* after it has, if any is to be."""
         if seconds is None:
             self.stays_away = True
-        if (process := self.process) is not None:
+        if (process := self.process) is not None and process.told_at is None:
+            process.told_at = self._cluster.now_ms()
             stopping = self._loop.create_task(self._stop(process, seconds))
             self._busy.add(stopping)
             stopping.add_done_callback(self._busy.discard)
@@ -138,7 +139,6 @@ class Worker:
     async def _stop(self, process: Process, seconds: float | None) -> None:
         """In the order of ``streams.app``."""
         settings = self._settings
-        process.told_at = self._cluster.now_ms()
         with suppress(asyncio.CancelledError, TimeoutError):  # it may be killed meanwhile
             async with asyncio.timeout(settings.drain_s + 1):
                 await process.log.start(process.lanes.drain())
