@@ -82,7 +82,13 @@ def topics(settings: Settings, *, replication: int = 1) -> tuple[Topic, ...]:
     return (
         # Whoever sends goals may compress them. Unpacked by the broker they are what they are there:
         # 4 MB of zeros made small would be gigabytes for whoever reads them.
-        topic(GOALS, retention_ms=7 * _DAY_MS, compression_type="uncompressed"),
+        # By the broker's time, since a goal stamped 1970 would be past its retention before it is read.
+        topic(
+            GOALS,
+            retention_ms=7 * _DAY_MS,
+            compression_type="uncompressed",
+            message_timestamp_type="LogAppendTime",
+        ),
         # One clock for all events of a partition: the fold sees the broker's time only.
         topic(JOB_EVENTS, retention_ms=30 * _DAY_MS, message_timestamp_type="LogAppendTime"),
         # A command's append time is where the reading of its journal begins.

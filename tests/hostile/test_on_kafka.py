@@ -95,6 +95,19 @@ async def test_goals_are_as_large_as_they_are(new_system: NewSystem) -> None:
     assert letters == []
 
 
+async def test_a_goal_is_as_old_as_the_broker_says(new_system: NewSystem) -> None:
+    """One of 1970 would be past its retention before anybody reads it, one of the far future never."""
+    settings = await new_system(lanes=1)
+    ages = (-1, 0, -(10**12), 10**13)
+    for at in ages:
+        data = batch((b"k", b'{"goal":"x"}', ()), at=at)
+        assert await send(settings.brokers, settings.prefix + GOALS, 0, data) == 0
+    async with KafkaLog(settings) as log:
+        times = [record.timestamp for record in await everything(log, GOALS, 1)]
+    assert len(times) == len(ages)
+    assert max(times) - min(times) < 600_000
+
+
 def test_the_patch_is_in_place() -> None:
     """An upgrade of aiokafka that moves what is replaced shows here."""
     assert fetcher.MemoryRecords is header_names.Records

@@ -19,6 +19,7 @@ def batch(
     *records: tuple[bytes | None, bytes | None, Headers],
     names: dict[bytes, bytes] | None = None,
     zipped: bool = False,
+    at: int = 1_790_000_000_000,
 ) -> bytes:
     """A batch of records.
 
@@ -26,10 +27,11 @@ def batch(
         records: Key, value and headers of each.
         names: Bytes to put in place of others of the same length, wherever they stand.
         zipped: Compressed by gzip.
+        at: Their time, milliseconds since 1970.
     """
     builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 2**30)
     for offset, (key, value, headers) in enumerate(records):
-        builder.append(offset, 1_790_000_000_000, key, value, list(headers))
+        builder.append(offset, at, key, value, list(headers))
     data = bytearray(builder.build())
     for old, new in (names or {}).items():
         data = data.replace(old, new)
