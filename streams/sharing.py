@@ -7,12 +7,14 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from streams.core.goal import Budget, JoinRule, Limits
-from streams.core.states import Open, Ready, SubTaskState
+from streams.core.states import FIRST, Open, Ready, SubTaskState
 from streams.core.values import PLAN
 
 T = TypeVar("T", bound=Hashable)
 
-_USUAL: Final[Mapping[Any, Any]] = {usual: usual for usual in (Budget(), JoinRule(), Limits(), Ready())}
+_USUAL: Final[Mapping[Any, Any]] = {
+    usual: usual for usual in (FIRST, Budget(), JoinRule(), Limits(), Ready())
+}
 _PLANNING: Final = MappingProxyType({PLAN: _USUAL[Ready()]})
 _NO_PLAN: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -32,6 +34,7 @@ def shared(job: Open) -> Open:
         job,
         submitted=replace(submitted, goal=goal, source=source),
         nodes=job.nodes or _NO_PLAN,
+        revision=_one(job.revision),
         states=_PLANNING if states == _PLANNING else {task: _ready(state) for task, state in states.items()},
     )
 
