@@ -17,6 +17,7 @@ from streams.transcript import (
     CallId,
     ModelCalled,
     ModelFailed,
+    ToolCalled,
     ToolStarted,
     TranscriptRecord,
     attempt_key,
@@ -194,8 +195,19 @@ def test_a_tool_that_must_not_run_twice_is_begun_once() -> None:
     """By one worker; its own record may be there twice."""
     tool = ToolCall(id="c1", name="pay", arguments="{}")
 
-    def started(run: str) -> tuple[int, TranscriptRecord]:
-        return 1, ToolStarted(job=JOB, task=TASK, attempt=1, run=run, call=tool)
+    def started(run: str, at: int) -> tuple[int, TranscriptRecord]:
+        return at, ToolStarted(job=JOB, task=TASK, attempt=1, run=run, call=tool)
 
-    assert found([], [started("a"), started("a")]) == FINE
-    assert found([], [started("a"), started("b")]) == NEEDLESS
+    def ended(run: str, at: int) -> tuple[int, TranscriptRecord]:
+        output = Inline(value=1)
+        return at, ToolCalled(job=JOB, task=TASK, attempt=1, run=run, call=tool, output=output)
+
+    assert found([], [started("a", 1_000), started("a", 9_000), ended("a", 9_500)]) == FINE
+    assert found([], [started("a", 1_000), started("b", 9_000), ended("b", 9_500)]) == NEEDLESS
+    assert found([], [started("a", 1_000), started("b", 9_000), ended("a", 9_500)]) == FINE, (
+        "b did not call it"
+    )
+    both = [started("a", 1_000), started("b", 1_000), ended("a", 1_500), ended("b", 1_500)]
+    assert found([], both) == NEEDLESS
+    late = [started("b", 1_000), started("a", 9_000), ended("a", 9_500)]
+    assert found([], late, outages=[(500, 9_000)]) == FINE, "what a wrote was under way all the time"

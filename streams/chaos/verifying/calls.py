@@ -143,8 +143,29 @@ def _after_its_end(facts: Facts, made: MadeCall) -> Finding | None:
 
 
 def _tools_begun_twice(facts: Facts) -> Iterator[Finding]:
-    """Tools that must not be called twice within an attempt: their outcome may be unknown."""
+    """Tools that must not be called twice within an attempt: their outcome may be unknown.
+
+    Who wrote that it was about to call one may have learnt meanwhile that its lane is another's, and
+    then does not. So it counts who ended a call, beside another who did, or after it was known that
+    another had begun.
+    """
     for (attempt, call), runs in facts.started.items():
-        if len(set(runs)) > 1:  # of one run it may be the same record, sent again
-            what = f"a tool that must not be called twice was begun by {', '.join(dict.fromkeys(runs))}"
-            yield Finding(kind="called_again", where=f"{attempt.decode(errors='replace')} {call}", what=what)
+        ended = [run for run in runs if (attempt, call, run) in facts.tools_ended]
+        for run in ended:
+            before = [
+                other
+                for other, at in runs.items()
+                if other != run and (other in ended or _known(facts, at, runs[run]))
+            ]
+            if before:
+                where = f"{attempt.decode(errors='replace')} {call}"
+                what = f"a tool that must not be called twice was called by {run}, and begun by {before[0]}"
+                yield Finding(kind="called_again", where=where, what=what)
+                break
+
+
+def _known(facts: Facts, at: int, began: int) -> bool:
+    """Whether what was on the journal *at* a time was known to whoever *began* later."""
+    if began < at + READABLE_MS:
+        return False
+    return not any(since <= began and until >= at for since, until in facts.evidence.outages)

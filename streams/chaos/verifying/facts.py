@@ -74,7 +74,9 @@ class Facts:
         calls: The calls whose names can be read, oldest first.
         replied: By call and run: when its reply was first on the journal.
         failed: By call, try and run: when it was first on the journal that no reply came.
-        started: By attempt and id of a tool's call: the runs that began it, in their order.
+        started: By attempt and id of a call of a tool that must not be called twice: the runs that were
+            about to make it, and when that was first on the journal.
+        tools_ended: Attempt, id of a tool's call, and run: those whose end is on the journal.
     """
 
     evidence: Evidence
@@ -91,7 +93,8 @@ class Facts:
     calls: tuple[MadeCall, ...]
     replied: Mapping[tuple[bytes, int, str], int]
     failed: Mapping[tuple[bytes, int, int, str], int]
-    started: Mapping[tuple[bytes, str], list[str]]
+    started: Mapping[tuple[bytes, str], Mapping[str, int]]
+    tools_ended: frozenset[tuple[bytes, str, str]]
     _at: dict[str, dict[tuple[int, int], Record]] = field(default_factory=dict)
 
     def records(self, topic: str) -> Iterable[Record]:
@@ -150,7 +153,7 @@ def read(evidence: Evidence) -> Facts:
     for letter in letters:
         for place in {place_of(source) for source in (letter.place, letter.source) if source is not None}:
             buried[place] = buried.get(place, 0) + 1
-    replied, failed, started = _journal(evidence.records.get(TRANSCRIPTS, ()))
+    replied, failed, started, tools_ended = _journal(evidence.records.get(TRANSCRIPTS, ()))
     return Facts(
         evidence=evidence,
         goals=tuple((r, read_goal(r, lanes=evidence.lanes)) for r in evidence.records.get(GOALS, ())),
@@ -167,6 +170,7 @@ def read(evidence: Evidence) -> Facts:
         replied=replied,
         failed=failed,
         started=started,
+        tools_ended=tools_ended,
     )
 
 
@@ -199,7 +203,8 @@ def _journal(
 ) -> tuple[
     dict[tuple[bytes, int, str], int],
     dict[tuple[bytes, int, int, str], int],
-    dict[tuple[bytes, str], list[str]],
+    dict[tuple[bytes, str], dict[str, int]],
+    frozenset[tuple[bytes, str, str]],
 ]:
     """What the journal says of calls: replies, failures, and tools that must not be called twice.
 
@@ -208,7 +213,8 @@ def _journal(
     """
     replied: dict[tuple[bytes, int, str], int] = {}
     failed: dict[tuple[bytes, int, int, str], int] = {}
-    started: dict[tuple[bytes, str], list[str]] = {}
+    started: dict[tuple[bytes, str], dict[str, int]] = {}
+    tools_ended: set[tuple[bytes, str, str]] = set()
     for record in records:
         try:
             entry: Any = JOURNAL.parse(record)
@@ -220,12 +226,15 @@ def _journal(
                         (_key(entry), entry["n"], entry["tried"], entry["run"]), record.timestamp
                     )
                 case "ToolStarted":
-                    started.setdefault((_key(entry), entry["call"]["id"]), []).append(entry["run"])
+                    runs = started.setdefault((_key(entry), entry["call"]["id"]), {})
+                    runs.setdefault(entry["run"], record.timestamp)
+                case "ToolCalled":
+                    tools_ended.add((_key(entry), entry["call"]["id"], entry["run"]))
                 case _:
                     pass
         except (Unreadable, KeyError, TypeError):
             continue  # somebody else's: lanes pass over it as well
-    return replied, failed, started
+    return replied, failed, started, frozenset(tools_ended)
 
 
 def _key(entry: Any) -> bytes:
