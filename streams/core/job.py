@@ -147,6 +147,9 @@ def reopen(job: Job, event: JobReopened) -> Folded:
             pass
         case _:
             assert_never(job)
+    limit = event.submitted.goal.limits.max_subtasks
+    if event.plan and (wrong := problems(event.plan, max_subtasks=limit)):
+        return job, (Bury(reason=f"its plan breaks the rules: {'; '.join(wrong)}"),)
     opened = reopened(event)
     return settle(opened, event) if opened.nodes and ANSWER not in opened.states else (opened, ())
 

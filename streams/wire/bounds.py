@@ -44,6 +44,7 @@ RECORDS: Final = Bounds(
     {
         "job": {"pattern": f"^{NAME}/{NAME}$"},
         "task": {"pattern": r"^[A-Za-z0-9._~-]{1,64}$"},
+        "SubTask.id": {"pattern": r"^[A-Za-z0-9._~-]{1,64}$"},
         "tenant": {"pattern": f"^{NAME}$"},
         "attempt": {"ge": 1, "le": 1_000_000},
         "n": {"ge": 1, "le": 1_000_000},

@@ -11,7 +11,15 @@ from structlog.testing import capture_logs
 
 from streams import dead_letters
 from streams.core.commands import Answer
-from streams.core.events import Event, JobBroken, JobSubmitted, Planned, SubTaskFailed, SubTaskSucceeded
+from streams.core.events import (
+    Event,
+    JobBroken,
+    JobReopened,
+    JobSubmitted,
+    Planned,
+    SubTaskFailed,
+    SubTaskSucceeded,
+)
 from streams.core.goal import Goal, Header, Limits, Source
 from streams.core.plan import SubTask
 from streams.core.results import partition_of
@@ -184,6 +192,34 @@ def test_a_job_of_an_impossible_name_is_buried(name: str) -> None:
         here.append(write_event(replace(submitted("a/b"), job=name)), key=name.encode())
         await asyncio.sleep(5)
         assert [letter.reason.partition(" ")[0] for letter in here.buried()] == ["JobSubmitted:"]
+        await here.good_goal()
+
+    run(story())
+
+
+PLANS: dict[str, tuple[SubTask, ...]] = {
+    "an id twice": (SubTask(id="a", goal="x"), SubTask(id="a", goal="y")),
+    "a cycle": (SubTask(id="a", goal="x", dep=("b",)), SubTask(id="b", goal="y", dep=("a",))),
+    "nobody": (SubTask(id="a", goal="x", dep=("none",)),),
+    "the goal's row": (SubTask(id="@goal", goal="x"),),
+    "another job's row": (SubTask(id="b/c", goal="x"),),
+    "the synthesis": (SubTask(id="answer", goal="x"),),
+    "too many": tuple(SubTask(id=f"t{n}", goal="x") for n in range(101)),
+}
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_a_job_is_not_opened_again_with_a_plan_that_breaks_the_rules(plan: tuple[SubTask, ...]) -> None:
+    """Nobody admitted it; its rows would be those of others, or never all be there."""
+
+    async def story() -> None:
+        here = Orchestrated()
+        await here.begin()
+        name = job("g")
+        await here.put(JobReopened(job=name, revision=2, submitted=submitted(name), plan=plan))
+        await asyncio.sleep(5)
+        assert len(here.buried()) == 1
+        assert all(not (record.key or b"").startswith(name.encode()) for record in here.cluster.records(JOBS))
         await here.good_goal()
 
     run(story())
