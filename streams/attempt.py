@@ -142,7 +142,7 @@ class RunningAttempt:
         ended = self._past.tools.get(call.id)
         if ended is not None:
             reply = await self._recalled(ended)
-        elif call.id in self._past.started:
+        elif call.id in self._past.started or (once and self._past.newer):
             raise OutcomeUnknown(f"{call.name} must not run twice, and whether it ran is not known")
         else:
             reply = await self._run_tool(call, run, once=once)

@@ -20,7 +20,7 @@ from streams.transcript import (
     ToolStarted,
     ValueChunk,
 )
-from streams.wire.envelope import Unreadable
+from streams.wire.envelope import NewerVersion, Unreadable
 from streams.wire.transcripts import read_transcript
 
 
@@ -33,10 +33,12 @@ class Past:
         started: Ids of tool calls that must not be repeated and have begun.
         tries: Failed tries of model calls, by ``n``.
         ended: What its job was to be told of its end, where that was journaled.
+        newer: A program of a later version wrote some of it: nobody here knows all that has begun.
     """
 
     def __init__(self) -> None:
         self.ended: AttemptEvent | None = None
+        self.newer = False
         self.replies: dict[int, ModelReply] = {}
         self.tools: dict[str, ToolCalled] = {}
         self.started: set[str] = set()
@@ -51,6 +53,9 @@ class Past:
         """Take in a record of the journal. One that cannot be read is no reply of ours."""
         try:
             entry = read_transcript(record)
+        except NewerVersion:
+            self.newer = True
+            return
         except Unreadable:
             return
         match entry:
