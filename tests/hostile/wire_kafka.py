@@ -1,5 +1,6 @@
 """Batches of records as no client of ours would send them, put on a real Kafka byte by byte."""
 
+import asyncio
 import gzip
 import struct
 
@@ -13,6 +14,10 @@ from streams.log import Headers
 _CRC, _SUMMED, _ATTRIBUTES, _RECORDS = 17, 21, 21, 61
 """Where a batch has its checksum, what is summed from where, its attributes, and its records."""
 _GZIP = 1
+_NOT_YET = frozenset({3, 5, 6})
+"""What a broker says while a new topic's leader is being found: UNKNOWN_TOPIC_OR_PARTITION,
+LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER."""
+_LEADER_S, _AGAIN_S = 30.0, 0.1
 
 
 def batch(
@@ -44,17 +49,32 @@ def batch(
 
 
 async def send(servers: str, topic: str, partition: int, data: bytes) -> int:
-    """Put a batch on a partition; Kafka's code for what it says to it, 0 where it took it."""
+    """Put a batch on a partition; Kafka's code for what it says to it, 0 where it took it.
+
+    Raises:
+        TimeoutError: The partition had no leader for 30 s.
+    """
     producer = AIOKafkaProducer(bootstrap_servers=servers)
     await producer.start()
     try:
-        await producer.client._wait_on_metadata(topic)
-        node = producer.client.cluster.leader_for_partition(TopicPartition(topic, partition))
-        request = ProduceRequest(
-            required_acks=-1, timeout=10_000, transactional_id=None, topics=[(topic, [(partition, data)])]
-        )
-        answer = await producer.client.send(node, request)
+        async with asyncio.timeout(_LEADER_S):
+            while (code := await _put(producer, topic, partition, data)) in _NOT_YET:
+                await asyncio.sleep(_AGAIN_S)
     finally:
         await producer.stop()
+    return code
+
+
+async def _put(producer: AIOKafkaProducer, topic: str, partition: int, data: bytes) -> int:
+    """One request, without idempotence, to whom the metadata says leads now."""
+    await producer.client._wait_on_metadata(topic)
+    await producer.client.force_metadata_update()
+    node = producer.client.cluster.leader_for_partition(TopicPartition(topic, partition))
+    if node in (None, -1):
+        return 5
+    request = ProduceRequest(
+        required_acks=-1, timeout=10_000, transactional_id=None, topics=[(topic, [(partition, data)])]
+    )
+    answer = await producer.client.send(node, request)
     ((_, ((_, code, *_),)),) = answer.topics
     return int(code)
