@@ -9,7 +9,7 @@ from typing import Protocol
 
 from streams.core.commands import MakeAnswer, MakePlan, RunSubTask
 from streams.core.plan import Plan
-from streams.core.values import NO_USAGE, Json, Usage
+from streams.core.values import NO_USAGE, Grant, Json, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,12 +19,14 @@ class ToolSpec:
     Attributes:
         parameters: JSON Schema of the arguments, an object.
         once: An unknown outcome is never tried again; for tools that change the world.
+        read_only: It changes nothing, so equal calls of one job may share one result.
     """
 
     name: str
     description: str
     parameters: Mapping[str, Json]
     once: bool = False
+    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,19 +39,39 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """On whose behalf a tool is called.
+
+    Attributes:
+        job: Equal calls of read-only tools are shared within it; empty: not shared.
+        kind: The kind of the sub-task, whose scopes on arguments hold.
+    """
+
+    job: str = ""
+    task: str = ""
+    kind: str = ""
+
+
+NOBODY = Caller()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReply:
     """What came of a tool call.
 
     Attributes:
         output: What the tool returned (any JSON), or the error's text for the model.
         error: The kind of error, one word, or None: ``unknown_tool``, ``not_allowed``,
-            ``bad_arguments``, ``timeout``, ``tool_error``.
+            ``bad_arguments``, ``timeout``, ``tool_error``, ``unavailable`` (its server is away, or
+            fails so often that it is not asked now).
         latency_ms: Milliseconds the call took.
+        shared: It is the result of an equal call of the same job.
     """
 
     output: Json
     error: str | None = None
     latency_ms: float = 0.0
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +83,10 @@ class ModelRequest:
         tools: Tools offered; none means that the model is not to call any.
         max_tokens: Output tokens at most.
         json_object: Ask for a JSON object where the endpoint can.
-        model: The model asked for, or None for the configured one.
+        schema: Ask for a reply by this JSON Schema where the endpoint can, else for a JSON object.
+        model: The model asked for, or None for the configured one of *kind*.
+        kind: The kind of the sub-task, ``planner`` or ``synthesis``: it says which models and
+            whether they think.
         call_id: Names this very call for the endpoint's own log; at most 512
             characters of ASCII. It goes out as the header ``X-Client-Request-Id``, by which
             OpenAI's support finds a call. Empty: none.
@@ -71,7 +96,9 @@ class ModelRequest:
     tools: Sequence[ToolSpec] = ()
     max_tokens: int = 800
     json_object: bool = False
+    schema: Mapping[str, Json] | None = None
     model: str | None = None
+    kind: str = "default"
     call_id: str = ""
 
 
@@ -88,6 +115,8 @@ class ModelReply:
         request_id: The provider's id of the call, to ask them about it.
         latency_ms: Milliseconds from request to whole reply.
         simulated: The reply came from the simulated endpoint.
+        endpoint: The configured name of the endpoint that answered.
+        first_token_ms: Milliseconds to the first piece, where the reply was a stream.
     """
 
     message: Mapping[str, Json]
@@ -97,6 +126,8 @@ class ModelReply:
     request_id: str = ""
     latency_ms: float = 0.0
     simulated: bool = False
+    endpoint: str = ""
+    first_token_ms: float | None = None
 
     @property
     def text(self) -> str:
@@ -111,10 +142,19 @@ class ModelError(Exception):
     Attributes:
         kind: One word: ``rate_limited``, ``overloaded``, ``server_error``, ``timeout``,
             ``connection``, ``malformed``, ``content_filter``, ``context_exceeded``,
-            ``bad_request``, ``bad_key``, ``quota``, ``misconfigured``.
+            ``bad_request``, ``bad_key``, ``quota``, ``misconfigured``, ``no_such_model``,
+            ``unavailable`` (every model of the chain is out), ``budget`` (the grant is spent).
         retry: The same call may succeed later.
         wait_s: Seconds the provider asked us to wait, or None.
+        endpoint: The configured name of the endpoint that was asked, where one was.
+        model: The configured name of the model that was asked, where one was.
+        decision: What is made of it, one word, as the table of :mod:`agents.models.decisions` says:
+            ``retry``, ``elsewhere``, ``give_up``, ``endpoint_out``, ``fatal``. Empty: not decided yet.
     """
+
+    endpoint: str = ""
+    model: str = ""
+    decision: str = ""
 
     def __init__(self, kind: str, reason: str, *, retry: bool, wait_s: float | None = None) -> None:
         super().__init__(reason)
@@ -141,7 +181,9 @@ class Tools(Protocol):
     def specs(self, names: Sequence[str]) -> tuple[ToolSpec, ...]:
         """The tools of these names; unknown names are left out."""
 
-    async def call(self, name: str, arguments: Mapping[str, Json], *, timeout_s: float) -> ToolReply:
+    async def call(
+        self, name: str, arguments: Mapping[str, Json], *, timeout_s: float, caller: Caller = NOBODY
+    ) -> ToolReply:
         """Run a tool. Never raises: what goes wrong is the reply."""
 
 
@@ -176,6 +218,24 @@ class Attempt(Protocol):
         Raises:
             TimeoutError: the attempt's time would be over before.
         """
+
+    async def wait_for(self, ready: Callable[[], Awaitable[None]]) -> None:
+        """Wait without holding a slot until ``ready()`` returns, for a turn at an endpoint.
+
+        ``ready`` must only wait and take nothing, since the attempt may end in between: what is
+        scarce is taken afterwards, without waiting, or waited for again.
+
+        Raises:
+            TimeoutError: the attempt's time is over; ``ready()`` has been cancelled.
+        """
+
+    @property
+    def grant(self) -> Grant | None:
+        """What this attempt may spend, all its calls together; None: any amount."""
+
+    @property
+    def usage(self) -> Usage:
+        """What its calls have cost so far, those recalled from the journal among them."""
 
     def jitter(self) -> float:
         """Chance for backoffs: 0 to 1."""
@@ -244,10 +304,17 @@ class Synthesiser(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crew:
-    """The agents a lane puts to work."""
+    """The agents a lane puts to work.
+
+    Attributes:
+        close: End what they have open: connections, tool servers.
+        share: Told this worker's share of the whole system, 0 to 1, each time it changes: limits
+            of accounts are divided by it.
+    """
 
     planner: Planner
     sub_agent: SubAgent
     synthesiser: Synthesiser
     tools: Tools
     close: Callable[[], Awaitable[None]] = field(repr=False)
+    share: Callable[[float], None] = field(default=lambda _: None, repr=False)

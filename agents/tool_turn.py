@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from agents.ports import Attempt, ToolCall, ToolReply, Tools, ToolSpec
+from agents.ports import NOBODY, Attempt, Caller, ToolCall, ToolReply, Tools, ToolSpec
 from agents.strict_json import loads
 from streams.core.values import Json
 
@@ -22,8 +22,8 @@ NOT_RUN = frozenset({"unknown_tool", "not_allowed", "bad_arguments"})
 class Toolbox:
     """The tools that one sub-task may use."""
 
-    def __init__(self, tools: Tools, allowed: Sequence[str]) -> None:
-        self._tools = tools
+    def __init__(self, tools: Tools, allowed: Sequence[str], caller: Caller = NOBODY) -> None:
+        self._tools, self._caller = tools, caller
         self.specs = tools.specs(allowed)
         self._allowed = {spec.name: spec for spec in self.specs}
 
@@ -61,7 +61,7 @@ class Toolbox:
             return await refuse(call, "bad_arguments", not_json(spec, "they are no JSON object"), attempt)
 
         async def make(timeout_s: float) -> ToolReply:
-            return await self._tools.call(call.name, arguments, timeout_s=timeout_s)
+            return await self._tools.call(call.name, arguments, timeout_s=timeout_s, caller=self._caller)
 
         return await attempt.tool(call, make, once=spec.once)
 

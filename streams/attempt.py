@@ -10,7 +10,7 @@ from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolRep
 from streams.claims import Resolver
 from streams.core.commands import Command
 from streams.core.events import SubTaskFailed
-from streams.core.values import NO_USAGE, Usage
+from streams.core.values import NO_USAGE, Grant, Usage
 from streams.journal import Journal
 from streams.past import Past
 from streams.redaction import NO_SECRETS, Redactor
@@ -277,7 +277,12 @@ class RunningAttempt:
         if self._refused is not None:
             (request, error), self._refused = self._refused, None
             entry = self._journal.model_failed(
-                self._replies + 1, request, error, tried=self._tries, seen=self._seen, decision=decision
+                self._replies + 1,
+                request,
+                error,
+                tried=self._tries,
+                seen=self._seen,
+                decision=error.decision or decision,
             )
             self._write(entry)
 
@@ -295,10 +300,42 @@ class RunningAttempt:
         self._decided("retry")
         self.give_back()
         await asyncio.wait([self._moved], timeout=seconds)
+        await self._back()
+
+    async def wait_for(self, ready: Callable[[], Awaitable[None]]) -> None:
+        """As :meth:`agents.ports.Attempt.wait_for`.
+
+        Raises:
+            LaneMoved: no call may begin here any more; what was waited for is given up.
+        """
+        self._decided("retry")
+        self.give_back()
+        waiting: asyncio.Future[Any] = asyncio.ensure_future(ready())
+        try:
+            await asyncio.wait(
+                [waiting, self._moved], timeout=self.left(), return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            if not waiting.done():
+                waiting.cancel()
+                with suppress(asyncio.CancelledError):
+                    await waiting
+        await self._back()
+        if waiting.cancelled():
+            raise TimeoutError
+        waiting.result()
+
+    async def _back(self) -> None:
+        """Take the slot again after a wait."""
         if self._moved.done():
             await self.recorded()
             raise LaneMoved
         await self.take(back=True)
+
+    @property
+    def grant(self) -> Grant | None:
+        """As :attr:`agents.ports.Attempt.grant`."""
+        return self._command.grant
 
     async def take(self, *, back: bool = False) -> None:
         """Wait for a slot."""

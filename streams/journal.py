@@ -77,6 +77,8 @@ class Journal:
                 reason=error.reason,
                 wait_s=error.wait_s,
                 decision=decision,
+                endpoint=error.endpoint,
+                model=error.model,
                 request=asked(request, seen),
                 request_hash=request_hash(request),
             )

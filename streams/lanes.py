@@ -116,6 +116,7 @@ class Lanes:
                 run.attempt.move()
             else:
                 run.attempt.keep()
+        self._crew.share(len(partitions) / self._settings.lanes)
         self.caps.pump()
         self._log.info("lanes_owned", lanes=sorted(partitions), capacity=self.caps.capacity)
 

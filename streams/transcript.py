@@ -68,7 +68,10 @@ class ModelFailed:
         tried: Which try of that call, from 1.
         kind: The kind of :class:`~agents.ports.ModelError`, one word.
         wait_s: Seconds the provider asked to wait, or None.
-        decision: What was made of it, one word: ``retry`` or ``give_up``.
+        decision: What was made of it, one word: ``retry``, ``elsewhere``, ``endpoint_out``,
+            ``give_up`` or ``fatal``.
+        endpoint: The configured name of the endpoint asked; empty in records of before it was kept.
+        model: The configured name of the model asked, likewise.
         request: What was asked; None in records of before it was kept.
         request_hash: SHA-256 of the whole request.
     """
@@ -83,6 +86,8 @@ class ModelFailed:
     reason: str
     wait_s: float | None = None
     decision: str = ""
+    endpoint: str = ""
+    model: str = ""
     request: Asked | None = None
     request_hash: str = ""
     at: int = 0

@@ -13,7 +13,7 @@ from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 from pydantic import ConfigDict, create_model
 
 from agents.plain_json import plain, scrub, words_of
-from agents.ports import ToolReply, ToolSpec
+from agents.ports import NOBODY, Caller, ToolReply, ToolSpec
 from streams.core.values import Json
 
 log = structlog.get_logger()
@@ -92,7 +92,14 @@ class LocalTools:
         """The tools of these names; unknown names are left out."""
         return tuple(self._tools[name].spec for name in names if name in self._tools)
 
-    async def call(self, name: str, arguments: Mapping[str, Json], *, timeout_s: float) -> ToolReply:
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Json],
+        *,
+        timeout_s: float,
+        caller: Caller = NOBODY,  # noqa: ARG002 - the port's
+    ) -> ToolReply:
         """Run a tool within *timeout_s* seconds. Never raises: what goes wrong is the reply.
 
         A thread cannot be stopped: a blocking function whose time is over runs on, and its

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from streams.core.goal import Header, Source
-from streams.core.values import NO_USAGE, JobId, Json, Reference, TaskId, Usage, Value
+from streams.core.values import NO_USAGE, Grant, JobId, Json, Reference, TaskId, Usage, Value
 
 Outcome: TypeAlias = Literal["succeeded", "partial", "failed", "rejected"]
 TaskOutcome: TypeAlias = Literal["succeeded", "failed", "skipped", "unfinished"]
@@ -40,6 +40,7 @@ class MakePlan:
         items: How many items a list input has.
         tools: Tools that sub-agents may use.
         max_subtasks: Sub-tasks the plan may have.
+        grant: What this attempt may spend. None: any amount.
     """
 
     job: JobId
@@ -54,6 +55,7 @@ class MakePlan:
     model: str | None = None
     max_subtasks: int = 100
     priority: int = 5
+    grant: Grant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,7 @@ class RunSubTask:
         items: Its share of a list input: first and last item, from 0, both included. None: all of it.
         dep: Its dependencies' results, in the plan's order.
         alone: It is its job's only sub-task, so that its result is the answer.
+        grant: What this attempt may spend. None: any amount.
     """
 
     job: JobId
@@ -86,6 +89,7 @@ class RunSubTask:
     dep: tuple[TaskResult, ...] = ()
     priority: int = 5
     alone: bool = False
+    grant: Grant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +105,7 @@ class MakeAnswer:
     model: str | None = None
     results: tuple[TaskResult, ...] = ()
     priority: int = 5
+    grant: Grant | None = None
 
 
 Command: TypeAlias = MakePlan | RunSubTask | MakeAnswer

@@ -92,3 +92,18 @@ class Usage:
 
 
 NO_USAGE = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """What one attempt may spend; reserved of the job's budget while it runs, and settled at its end.
+
+    Attributes:
+        calls: Model calls. None: any number.
+        tokens: Input and output tokens together.
+        usd: US dollars.
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    usd: float | None = None

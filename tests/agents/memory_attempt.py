@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from agents.ports import ModelReply, ModelRequest, ToolCall, ToolReply
+from streams.core.values import NO_USAGE, Grant, Usage
 
 
 @dataclass(kw_only=True)
@@ -23,11 +24,18 @@ class MemoryAttempt:
         journal: Of an earlier run that crashed; what it holds is recalled.
         time_s: Virtual seconds the attempt has; only waits pass time.
         chances: Jitters in order, the last one for ever.
+        grant: What it may spend.
     """
 
     def __init__(
-        self, journal: Journal | None = None, *, time_s: float = 120.0, chances: Sequence[float] = (1.0,)
+        self,
+        journal: Journal | None = None,
+        *,
+        time_s: float = 120.0,
+        chances: Sequence[float] = (1.0,),
+        grant: Grant | None = None,
     ) -> None:
+        self.grant, self.usage = grant, NO_USAGE
         self.journal = journal or Journal()
         self.time_s = time_s
         self.waits: list[float] = []
@@ -42,17 +50,21 @@ class MemoryAttempt:
         self.asked.append(request)
         if self._recalled < len(self.journal.replies):
             self._recalled += 1
-            return self.journal.replies[self._recalled - 1]
+            reply = self.journal.replies[self._recalled - 1]
+            self.usage += reply.usage
+            return reply
         reply = await call(request, self.time_s)
         self.journal.requests.append(request)
         self.journal.replies.append(reply)
         self._recalled += 1
+        self.usage += reply.usage
         return reply
 
     async def tool(
         self, call: ToolCall, run: Callable[[float], Awaitable[ToolReply]], *, once: bool = False
     ) -> ToolReply:
         """As the port says."""
+        self.usage += Usage(tool_calls=1)
         known = self.journal.tool_replies.get(call.id)
         if known is not None:
             return known
@@ -67,6 +79,10 @@ class MemoryAttempt:
             raise TimeoutError
         self.time_s -= seconds
         self.waits.append(seconds)
+
+    async def wait_for(self, ready: Callable[[], Awaitable[None]]) -> None:
+        """As the port says; no time passes."""
+        await ready()
 
     def jitter(self) -> float:
         """The next of the given chances."""

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from agents.ports import (
+    NOBODY,
     Attempt,
+    Caller,
     Crew,
     Done,
     GaveUp,
@@ -96,6 +98,8 @@ class NoTools:
         """None."""
         return ()
 
-    async def call(self, name: str, arguments: Mapping[str, Json], *, timeout_s: float) -> ToolReply:
+    async def call(
+        self, name: str, arguments: Mapping[str, Json], *, timeout_s: float, caller: Caller = NOBODY
+    ) -> ToolReply:
         """Unknown."""
         return ToolReply(output=f"no tool {name}", error="unknown_tool")

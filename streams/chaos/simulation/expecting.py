@@ -27,7 +27,7 @@ from streams.core.events import JobSubmitted, Planned, SubTaskFailed, SubTaskSuc
 from streams.core.job import absorb
 from streams.core.release import places, release
 from streams.core.states import Job, New, Open
-from streams.core.values import Inline, JobId, Json
+from streams.core.values import NO_USAGE, Grant, Inline, JobId, Json, Usage
 from streams.log import Record
 from streams.topics import GOALS
 from streams.transcript import AttemptEvent
@@ -35,9 +35,15 @@ from streams.wire.goals import BadGoal, read_goal
 
 
 class PlainAttempt:
-    """An attempt with time of its own and no journal."""
+    """An attempt with time of its own and no journal.
 
-    def __init__(self, seconds: float) -> None:
+    Attributes:
+        grant: What it may spend.
+        usage: What its calls have cost so far.
+    """
+
+    def __init__(self, seconds: float, grant: Grant | None = None) -> None:
+        self.grant, self.usage = grant, NO_USAGE
         self._time = asyncio.get_running_loop().time
         self._ends = self._time() + seconds
 
@@ -48,7 +54,9 @@ class PlainAttempt:
         self, request: ModelRequest, call: Callable[[ModelRequest, float], Awaitable[ModelReply]]
     ) -> ModelReply:
         """Make the call."""
-        return await call(request, self._left())
+        reply = await call(request, self._left())
+        self.usage += reply.usage
+        return reply
 
     async def tool(
         self,
@@ -58,7 +66,9 @@ class PlainAttempt:
         once: bool = False,  # noqa: ARG002 - the port's
     ) -> ToolReply:
         """Make the call."""
-        return await run(self._left())
+        reply = await run(self._left())
+        self.usage += Usage(tool_calls=1)
+        return reply
 
     async def wait(self, seconds: float) -> None:
         """Wait.
@@ -69,6 +79,15 @@ class PlainAttempt:
         if seconds >= self._left():
             raise TimeoutError
         await asyncio.sleep(seconds)
+
+    async def wait_for(self, ready: Callable[[], Awaitable[None]]) -> None:
+        """Wait for it.
+
+        Raises:
+            TimeoutError: the attempt's time is over.
+        """
+        async with asyncio.timeout(self._left()):
+            await ready()
 
     def jitter(self) -> float:
         """Always the same."""
@@ -115,7 +134,7 @@ async def answer_to(submitted: JobSubmitted, crew: Crew) -> Expected:
 
 async def perform(command: Command, crew: Crew) -> AttemptEvent:
     """One attempt."""
-    attempt = PlainAttempt(command.timeout_s)
+    attempt = PlainAttempt(command.timeout_s, command.grant)
     try:
         async with asyncio.timeout(command.timeout_s):
             return _event(command, await _ended(command, attempt, crew))

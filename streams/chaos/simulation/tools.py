@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 
-from agents.ports import ToolReply, ToolSpec
+from agents.ports import NOBODY, Caller, ToolReply, ToolSpec
 from streams.core.values import Json
 
 at_work: ContextVar[str] = ContextVar("at_work", default="")
@@ -48,7 +48,14 @@ class MemoryTools:
         """The tools of these names; unknown names are left out."""
         return tuple(self._specs[name] for name in names if name in self._specs)
 
-    async def call(self, name: str, arguments: Mapping[str, Json], *, timeout_s: float) -> ToolReply:
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Json],
+        *,
+        timeout_s: float,
+        caller: Caller = NOBODY,  # noqa: ARG002 - the port's
+    ) -> ToolReply:
         """Run a tool."""
         if name not in self._specs:
             return ToolReply(output=f"there is no tool {name}", error="unknown_tool")
