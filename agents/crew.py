@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agents.models.client import ChatClient
+from agents.models.one_model import OneModel
 from agents.models.retry import PatientModel
 from agents.planner import ModelPlanner
 from agents.ports import Crew
@@ -21,7 +21,7 @@ async def assemble(*, base_url: str, api_key: str, model: str) -> Crew:
     """
     tools = await asyncio.to_thread(shipped_tools)
     # In threads, because reading prompts and the system's certificates blocks.
-    client = await asyncio.to_thread(ChatClient, base_url=base_url, api_key=api_key, model=model)
+    client = await asyncio.to_thread(OneModel, base_url=base_url, api_key=api_key, model=model)
     patient = PatientModel(client)
     return Crew(
         planner=await asyncio.to_thread(ModelPlanner, patient, tools),

@@ -13,6 +13,15 @@ Thinking: TypeAlias = Literal["none", "type", "template", "effort"]
 JsonMode: TypeAlias = Literal["schema", "object", "none"]
 """What an endpoint can do for JSON replies: keep to a JSON Schema, to some JSON object, or nothing."""
 
+Reasoning: TypeAlias = Literal["verbatim", "space", "drop"]
+"""What becomes of ``reasoning_content`` when an assistant message goes back: it goes along as it came
+(DeepSeek wants it); so too, and a space stands for it where it is missing beside tool calls (Moonshot);
+it is left out (Cerebras and others refuse a field that they do not know)."""
+
+TokensParameter: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
+"""How the bound on output tokens is called: OpenAI, Moonshot, vLLM and llama.cpp take the first, Mistral
+and older servers only the second."""
+
 PLANNER, SYNTHESIS, DEFAULT = "planner", "synthesis", "default"
 """Kinds of their own: the planner's call, the synthesis, and what no kind's own table says."""
 
@@ -30,6 +39,9 @@ class Endpoint:
         tokens_per_minute: Likewise, input and output together.
         concurrency: Calls at once that the account of each key allows, over all workers.
         thinking: How it is told to think or not.
+        reasoning: What becomes of reasoning that goes back to it. None: ``space`` where thinking is told
+            by ``type`` and to models named ``kimi-*``, else ``verbatim``.
+        tokens_parameter: What the bound on output tokens is called.
         sampling: Sampling parameters may be sent to it.
         json_mode: What it can do for JSON replies.
         streaming: Replies are read as streams, so that one that hangs is noticed.
@@ -45,6 +57,8 @@ class Endpoint:
     tokens_per_minute: int | None = None
     concurrency: int | None = None
     thinking: Thinking = "none"
+    reasoning: Reasoning | None = None
+    tokens_parameter: TokensParameter = "max_completion_tokens"
     sampling: bool = False
     json_mode: JsonMode = "object"
     streaming: bool = False

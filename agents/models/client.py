@@ -17,17 +17,17 @@ import httpx2
 import orjson
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
-from agents.models.faults import Endpoint, is_html
+from agents.configuration.values import Endpoint, ModelSettings
+from agents.models.bodies import request_body
+from agents.models.faults import Faults, is_html
 from agents.models.prices import PriceList
 from agents.plain_json import dumps
-from agents.ports import ModelError, ModelReply, ModelRequest, ToolSpec
+from agents.ports import ModelError, ModelReply, ModelRequest
 from agents.strict_json import MAX_DEPTH, deeper_than
 from streams.core.values import Json, Usage
 
 SIMULATED_HEADER = "x-anabranch-simulated"
 """A reply with this header came from the simulated endpoint; it costs nothing."""
-
-PUBLIC_URL = "https://api.openai.com/v1"
 
 BYTES_PER_TOKEN = 4
 """For the estimate where a provider does not tell usage: English text on common tokenizers."""
@@ -60,48 +60,45 @@ MAX_TOKENS = 1_000_000_000
 JSON = "application/json"
 OK = 200
 
+NO_KEY = "none"
+"""Sent where there is no key: local endpoints look at none, and clients refuse an empty one."""
+
+MAX_KEYS = 1_000
+"""Keys whose headers are kept."""
+
 CONNECT_S = 5.0
 MAX_CONNECTIONS = 1_000
 
 
 class ChatClient:
-    """A model behind an OpenAI-compatible endpoint. One a process; close it at the end.
+    """A model endpoint that speaks the OpenAI chat API. One a process and endpoint; close it at the end.
 
     Attributes:
-        base_url: The endpoint; empty means OpenAI's own.
-        model: The model used where a request names none.
+        endpoint: Where it calls.
 
     Raises:
         ValueError: the URL holds a user or a password.
     """
 
-    def __init__(self, *, base_url: str, api_key: str, model: str) -> None:
-        self.base_url = base_url or PUBLIC_URL
-        self.model = model
-        self._endpoint = Endpoint(self.base_url, api_key)
-        self._prices = PriceList(self.base_url)
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._faults = Faults(endpoint)
+        self._prices = PriceList(self._faults.url)
         self._http = DefaultAioHttpClient(
             limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS),
         )
-        client = AsyncOpenAI(
-            base_url=self.base_url,
-            api_key=api_key or "none",  # local endpoints need none, but the client refuses an empty one
-            max_retries=0,
-            http_client=self._http,
-        )
+        client = AsyncOpenAI(base_url=self._faults.url, api_key=NO_KEY, max_retries=0, http_client=self._http)
         self._url = httpx2.URL(f"{str(client.base_url).rstrip('/')}/chat/completions")
         self._extensions = {"timeout": httpx2.Timeout(None, connect=CONNECT_S).as_dict()}
         # Its telemetry headers tell the endpoint about this machine; they stay out.
-        self._headers = httpx2.Headers(
-            {
-                **client.auth_headers,
-                "Host": self._url.netloc.decode(),
-                "User-Agent": client.user_agent,
-                "Accept": JSON,
-                "Accept-Encoding": "gzip, deflate",
-                "Content-Type": JSON,
-            }
-        )
+        self._headers = {
+            "Host": self._url.netloc.decode(),
+            "User-Agent": client.user_agent,
+            "Accept": JSON,
+            "Accept-Encoding": "gzip, deflate",
+            "Content-Type": JSON,
+        }
+        self._headers_by_key: dict[str, httpx2.Headers] = {}
         # Both build records before a handler could drop them: a tenth of the CPU of a busy worker.
         for name in ("openai", "httpx2"):
             logging.getLogger(name).setLevel(logging.WARNING)
@@ -110,20 +107,52 @@ class ChatClient:
         """Close the connections; calls in flight fail."""
         await self._http.aclose()
 
-    async def chat(self, request: ModelRequest, *, timeout_s: float) -> ModelReply:
-        """Ask once, within *timeout_s* seconds from now to the whole reply.
+    async def chat(
+        self,
+        request: ModelRequest,
+        *,
+        model: ModelSettings,
+        key: str,
+        timeout_s: float,
+        thinking: bool | None = None,
+    ) -> ModelReply:
+        """Ask once.
+
+        Args:
+            request: What to ask.
+            model: The model to ask, one of this endpoint.
+            key: One of the endpoint's keys; empty for an endpoint that wants none.
+            timeout_s: Seconds from now to the whole reply.
+            thinking: Whether the model is to think. None: as the endpoint does by itself.
 
         Raises:
             ModelError: there is no reply; its kind says what to do.
         """
-        model = request.model or self.model
-        body = dumps(request_body(request, model))
+        try:
+            return await self._chat(
+                request,
+                model=model,
+                key=key,
+                timeout_s=timeout_s,
+                body=dumps(request_body(request, endpoint=self.endpoint, model=model, thinking=thinking)),
+            )
+        except ModelError as error:
+            error.model = model.name
+            raise
+
+    async def _chat(
+        self, request: ModelRequest, *, model: ModelSettings, key: str, timeout_s: float, body: bytes
+    ) -> ModelReply:
         began = time.perf_counter()
         try:
             async with asyncio.timeout(timeout_s):
                 # Not `post`: to merge the same URL and headers anew is a twentieth of a worker's CPU.
                 asked = httpx2.Request(
-                    "POST", self._url, headers=self._headers, content=body, extensions=self._extensions
+                    "POST",
+                    self._url,
+                    headers=self._headers_of(key),
+                    content=body,
+                    extensions=self._extensions,
                 )
                 if request.call_id:
                     asked.headers[CALL_ID_HEADER] = request.call_id
@@ -131,23 +160,34 @@ class ChatClient:
                 response = await self._http.send(asked, stream=True, follow_redirects=False)
                 content = await self._content(response)
         except TimeoutError:
-            raise self._endpoint.error("timeout", f"no reply from {model} within {timeout_s:.1f} s") from None
+            raise self._faults.error(
+                "timeout", f"no reply from {model.id} within {timeout_s:.1f} s"
+            ) from None
         except ModelError:
             raise
         except Exception as exception:
-            error = self._endpoint.failed(exception)
+            error = self._faults.failed(exception)
             if error is None:
                 raise
             raise error from None  # the cause may quote headers, and with them the key
         latency_ms = (time.perf_counter() - began) * 1_000
         if response.status_code != OK:
-            raise self._endpoint.refused(response.status_code, response.headers, content)
-        reply = self._read(response, content, model, body, latency_ms)
+            raise self._faults.refused(response.status_code, response.headers, content, key=key)
+        reply = self._read(response, content, model=model, key=key, sent=len(body), latency_ms=latency_ms)
         if reply.simulated:
             return reply
-        return replace(
-            reply, usage=replace(reply.usage, usd=await self._prices.usd(reply.model, reply.usage))
-        )
+        usd = await self._prices.usd(reply.model, reply.usage, own=model.prices)
+        return replace(reply, usage=replace(reply.usage, usd=usd))
+
+    def _headers_of(self, key: str) -> httpx2.Headers:
+        """The headers of a call with this key: to make them anew costs as much as to write the body."""
+        made = self._headers_by_key.get(key)
+        if made is None:
+            if len(self._headers_by_key) >= MAX_KEYS:
+                self._headers_by_key.clear()
+            made = httpx2.Headers({"Authorization": f"Bearer {key or NO_KEY}", **self._headers})
+            self._headers_by_key[key] = made
+        return made
 
     async def _content(self, response: httpx2.Response) -> bytes:
         """The body, decoded; of one without an end no more than the bound is ever held."""
@@ -163,21 +203,28 @@ class ChatClient:
         return b"".join(pieces)
 
     def _read(
-        self, response: httpx2.Response, content: bytes, model: str, sent: bytes, latency_ms: float
+        self,
+        response: httpx2.Response,
+        content: bytes,
+        *,
+        model: ModelSettings,
+        key: str,
+        sent: int,
+        latency_ms: float,
     ) -> ModelReply:
         headers = response.headers
         try:
             completion = orjson.loads(content)
         except orjson.JSONDecodeError:
             if is_html(headers, content):
-                raise self._endpoint.refused(response.status_code, headers, content) from None
+                raise self._faults.refused(response.status_code, headers, content, key=key) from None
             if content.lstrip().startswith((b"data:", b"event:", b":")):
                 raise self._malformed("a stream of events, though none was asked for") from None
             raise self._malformed(f"{len(content)} bytes that are no JSON") from None
         if not isinstance(completion, dict):
             raise self._malformed("JSON that is no object")
         if completion.get("error"):
-            raise self._endpoint.refused(response.status_code, headers, content)
+            raise self._faults.refused(response.status_code, headers, content, key=key)
         try:
             choice = completion["choices"][0]
             message = clean_message(choice["message"])
@@ -198,55 +245,16 @@ class ChatClient:
         return ModelReply(
             message=message,
             finish_reason=finish_reason[:MAX_NAME],
-            usage=read_usage(completion.get("usage"), sent=len(sent), received=len(content)),
-            model=_name(completion.get("model")) or model,
+            usage=read_usage(completion.get("usage"), sent=sent, received=len(content)),
+            model=_name(completion.get("model")) or model.id,
             request_id=_name(headers.get("x-request-id")) or _name(completion.get("id")),
             latency_ms=latency_ms,
             simulated=headers.get(SIMULATED_HEADER) == "1",
+            endpoint=self.endpoint.name,
         )
 
     def _malformed(self, what: str) -> ModelError:
-        return self._endpoint.error("malformed", f"the reply is {what}")
-
-
-def request_body(request: ModelRequest, model: str) -> dict[str, Any]:
-    """A request in the terms of the chat API. No sampling parameter is sent: some models refuse them."""
-    messages = request.messages
-    if model.startswith("kimi-"):
-        messages = [with_reasoning(message) for message in messages]
-    body: dict[str, Any] = {
-        "model": model,
-        "messages": messages,
-        "max_completion_tokens": request.max_tokens,
-    }
-    if request.tools:
-        body["tools"] = [tool_json(tool) for tool in request.tools]
-    if request.json_object:
-        body["response_format"] = {"type": "json_object"}
-    return body
-
-
-def tool_json(tool: ToolSpec) -> dict[str, Any]:
-    """A tool as the chat API wants it."""
-    return {
-        "type": "function",
-        "function": {
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.parameters,
-        },
-    }
-
-
-def with_reasoning(message: Mapping[str, Json]) -> Mapping[str, Json]:
-    """The message as Kimi models want it back.
-
-    They refuse an assistant message with tool calls that lacks ``reasoning_content``, and an
-    empty one as well; a single space they take.
-    """
-    if message.get("tool_calls") and not message.get("reasoning_content"):
-        return {**message, "reasoning_content": " "}
-    return message
+        return self._faults.error("malformed", f"the reply is {what}")
 
 
 def clean_message(message: Mapping[str, Json]) -> dict[str, Json]:

@@ -4,20 +4,21 @@ Kinds and types of errors as OpenAI and Moonshot document them
 (https://platform.openai.com/docs/guides/error-codes, https://platform.moonshot.ai/docs/api/chat).
 """
 
-import email.utils
 import re
-import time
 from collections.abc import Mapping
-from datetime import UTC
 
 import aiohttp
 import httpx2
 import orjson
 
+from agents.configuration.values import DEFAULT, Endpoint
+from agents.models.waits import reset_of, wait_of
 from agents.ports import ModelError
 
-KEY_VARIABLE = "OPENAI_API_KEY"
+PUBLIC_URL = "https://api.openai.com/v1"
+
 URL_VARIABLE = "OPENAI_BASE_URL"
+"""Where the address of the endpoint stands that no file configures."""
 
 QUOTA = re.compile(r"quota|balance|billing|insufficient.?funds|payment|suspended", re.IGNORECASE)
 CONTEXT = re.compile(
@@ -29,13 +30,6 @@ FILTERED = re.compile(r"content.?(filter|policy)|high risk|moderation", re.IGNOR
 OVERLOADED = re.compile(r"overload|at capacity", re.IGNORECASE)
 BAD_KEY = re.compile(r"authentication|invalid_api_key", re.IGNORECASE)
 RATE_LIMITED = re.compile(r"rate.?limit", re.IGNORECASE)
-
-WAIT_IN_TEXT = re.compile(
-    r"(?:try again|retry|wait)\s+(?:after|in|for)\s+"
-    r"(?:(?P<h>\d{1,9})\s*h(?:ours?)?\s*)?(?:(?P<m>\d{1,9})\s*m(?:in(?:ute)?s?)?(?![a-z])\s*)?"
-    r"(?:(?P<s>\d{1,9}(?:\.\d{1,9})?)\s*(?P<unit>ms|milliseconds?|s(?:ec(?:ond)?s?)?)(?![a-z]))?",
-    re.IGNORECASE,
-)
 
 MAX_QUOTED = 300
 """Characters of a provider's own words that go into a reason."""
@@ -94,44 +88,77 @@ BY_STATUS = {
 BY_CLASS = {3: "misconfigured", 4: "bad_request", 5: "server_error"}
 
 
-class Endpoint:
-    """Where calls go, for the words of an error; it knows the key only to keep it out of them.
+class Faults:
+    """What goes wrong at one endpoint, in words that name it and say what to do, without its keys.
+
+    Attributes:
+        url: Its address, OpenAI's own where none is configured.
 
     Raises:
         ValueError: the URL holds a user or a password, which errors would show.
     """
 
-    def __init__(self, base_url: str, api_key: str) -> None:
-        if httpx2.URL(base_url).userinfo:
-            raise ValueError(f"{URL_VARIABLE} holds a user or a password; the key goes into {KEY_VARIABLE}")
-        self.url = base_url
-        self._api_key = api_key
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.url = endpoint.base_url or PUBLIC_URL
+        self._endpoint = endpoint
+        if httpx2.URL(self.url).userinfo:
+            raise ValueError(f"{self._address} holds a user or a password; the key goes into {self._key()}")
+
+    @property
+    def _address(self) -> str:
+        """Where its address is configured."""
+        name = self._endpoint.name
+        return URL_VARIABLE if name == DEFAULT else f"base_url of endpoints.{name}"
+
+    def _key(self, key: str = "") -> str:
+        """The variable of this very key, else all those of the endpoint."""
+        names, keys = self._endpoint.key_variables, self._endpoint.keys
+        if key in keys and len(names) == len(keys):
+            return names[keys.index(key)]
+        return " or ".join(names) or f"a key variable of endpoints.{self._endpoint.name}"
 
     def error(self, kind: str, reason: str, *, wait_s: float | None = None) -> ModelError:
-        """An error of this kind that names the endpoint, without the key."""
-        words = self._without_key(f"{self.url}: {reason}")
-        return ModelError(kind, words, retry=RETRY[kind], wait_s=wait_s if RETRY[kind] else None)
+        """An error of this kind that names the endpoint, without its keys."""
+        named = "" if self._endpoint.name == DEFAULT else f"{self._endpoint.name}, "
+        words = self._without_keys(f"{named}{self.url}: {reason}")
+        error = ModelError(kind, words, retry=RETRY[kind], wait_s=wait_s if RETRY[kind] else None)
+        error.endpoint = self._endpoint.name
+        return error
 
-    def _without_key(self, words: str) -> str:
-        return words.replace(self._api_key, "<key>") if self._api_key else words
+    def _without_keys(self, words: str) -> str:
+        for key in filter(None, self._endpoint.keys):
+            words = words.replace(key, "<key>")
+        return words
 
-    def refused(self, status: int, headers: Mapping[str, str], content: bytes) -> ModelError:
-        """What a reply without a completion means: an HTTP error, or an error in a reply of status 200."""
+    def refused(
+        self, status: int, headers: Mapping[str, str], content: bytes, *, key: str = ""
+    ) -> ModelError:
+        """What a reply without a completion means: an HTTP error, or an error in a reply of status 200.
+
+        Args:
+            status: The HTTP status.
+            headers: Those of the reply.
+            content: Its body.
+            key: The key it was asked with, to name its variable.
+        """
         kind_of_error, words = provider_words(content)
         if kind_of_error is None and is_html(headers, content) and status < SERVER_ERRORS:
             return self.error(
                 "misconfigured",
-                f"answered {status} with a web page, so it is no model endpoint; check {URL_VARIABLE}",
+                f"answered {status} with a web page, so it is no model endpoint; check {self._address}",
             )
         kind = classify(status, kind_of_error or "", words)
         advice = {
-            "bad_key": f"; set {KEY_VARIABLE} to a key of this endpoint",
-            "quota": f"; top up the account or set another {KEY_VARIABLE}",
-            "misconfigured": f"; check {URL_VARIABLE} and the model's name",
+            "bad_key": f"; set {self._key(key)} to a key of this endpoint",
+            "quota": f"; top up the account or set another {self._key(key)}",
+            "misconfigured": f"; check {self._address} and the model's name",
         }.get(kind, "")
-        # Before it is cut, since a cut could leave half of the key.
-        told = self._without_key(words)[:MAX_QUOTED].rstrip() or kind_of_error or "no reason given"
-        error = self.error(kind, f"{status} {told}{advice}", wait_s=wait_of(headers, words))
+        # Before it is cut, since a cut could leave half of a key.
+        told = self._without_keys(words)[:MAX_QUOTED].rstrip() or kind_of_error or "no reason given"
+        wait = wait_of(headers, words)
+        if wait is None and kind == "rate_limited":
+            wait = reset_of(headers)
+        error = self.error(kind, f"{status} {told}{advice}", wait_s=wait)
         if error.retry and headers.get("x-should-retry") == "false":
             error.retry = False
         return error
@@ -139,9 +166,9 @@ class Endpoint:
     def failed(self, exception: Exception) -> ModelError | None:
         """What an exception of the client means, or None where the program is broken."""
         cause = exception.__cause__
-        why = self._without_key(str(cause or exception))[:MAX_QUOTED] or type(cause or exception).__name__
+        why = self._without_keys(str(cause or exception))[:MAX_QUOTED] or type(cause or exception).__name__
         if isinstance(exception, (httpx2.UnsupportedProtocol, httpx2.InvalidURL)):
-            return self.error("misconfigured", f"no usable address: {why}; check {URL_VARIABLE}")
+            return self.error("misconfigured", f"no usable address: {why}; check {self._address}")
         # The aiohttp transport reports connections that broke as timeouts, so look for its own word.
         roots = (exception, cause, cause.__cause__ if cause else None)
         if any(isinstance(e, aiohttp.ClientError) and not isinstance(e, TimeoutError) for e in roots):
@@ -194,40 +221,3 @@ def _json(value: object) -> str:
 def is_html(headers: Mapping[str, str], content: bytes) -> bool:
     """The body is a web page."""
     return "html" in headers.get("content-type", "") or content.lstrip()[:1] == b"<"
-
-
-def wait_of(headers: Mapping[str, str], words: str) -> float | None:
-    """Seconds the provider asked us to wait, or None.
-
-    From ``Retry-After-Ms``, ``Retry-After`` (seconds, or an HTTP date, reckoned from the reply's
-    own ``Date``, RFC 9110 section 10.2.3), or from the message, where some providers only say it.
-    """
-    milliseconds = headers.get("retry-after-ms")
-    if milliseconds:
-        try:
-            return max(0.0, float(milliseconds) / 1000)
-        except ValueError:
-            pass
-    asked = headers.get("retry-after")
-    if asked:
-        try:
-            return max(0.0, float(asked))
-        except ValueError:
-            until = _http_date(asked)
-            if until is not None:
-                now = _http_date(headers.get("date", ""))
-                return max(0.0, until - (time.time() if now is None else now))
-    for found in WAIT_IN_TEXT.finditer(words):
-        if any(found.group(part) for part in "hms"):
-            seconds = float(found["s"] or 0) * (0.001 if (found["unit"] or "").lower().startswith("m") else 1)
-            return int(found["h"] or 0) * 3600 + int(found["m"] or 0) * 60 + seconds
-    return None
-
-
-def _http_date(text: str) -> float | None:
-    """Seconds since 1970 of an HTTP date, or None."""
-    try:
-        moment = email.utils.parsedate_to_datetime(text[:MAX_QUOTED])
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError, TypeError, IndexError):  # its parser was not made for strangers
-        return None

@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Callable
 
+from agents.configuration.values import Prices
 from streams.core.values import Usage
 
 Price = Callable[[Usage], float]
 
 MODELS = 1_000
 """Models whose price is remembered."""
+
+A_MILLION = 1_000_000
 
 PROBE = 1_000
 """Tokens of the calls whose price gives the unit prices: few enough for the lowest tier."""
@@ -26,8 +29,16 @@ class PriceList:
         self._prices: dict[str, Price] = {}
         self._lookup = asyncio.Lock()
 
-    async def usd(self, model: str, usage: Usage) -> float:
-        """US dollars of a call; 0.0 where nobody knows the model's price."""
+    async def usd(self, model: str, usage: Usage, *, own: Prices | None = None) -> float:
+        """US dollars of a call; 0.0 where nobody knows the model's price.
+
+        Args:
+            model: What the endpoint calls it.
+            usage: What the call cost.
+            own: What is paid where that is not the list price.
+        """
+        if own is not None:
+            return own_price(own)(usage)
         price = self._prices.get(model)
         if price is None:
             async with self._lookup:
@@ -38,6 +49,19 @@ class PriceList:
                         self._prices.clear()
                     self._prices[model] = price
         return price(usage)
+
+
+def own_price(prices: Prices) -> Price:
+    """How to price calls by configured prices; cached tokens cost as others do where nothing else is said."""
+    cached = prices.tokens_in if prices.tokens_cached is None else prices.tokens_cached
+
+    def price(usage: Usage) -> float:
+        fresh = usage.tokens_in - usage.tokens_cached
+        return (
+            fresh * prices.tokens_in + usage.tokens_cached * cached + usage.tokens_out * prices.tokens_out
+        ) / A_MILLION
+
+    return price
 
 
 def find_price(model: str, base_url: str) -> Price:

@@ -185,7 +185,7 @@ def _key(settings: Settings) -> list[Finding]:
 
 
 async def _endpoint(settings: Settings) -> AsyncIterator[Finding]:
-    from agents.models.client import PUBLIC_URL
+    from agents.models.faults import PUBLIC_URL
     from agents.ports import ModelError
     from streams.cli.endpoint import advice, list_models, nearest
 

@@ -10,8 +10,9 @@ import httpx2
 import orjson
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
-from agents.models.client import PUBLIC_URL, SIMULATED_HEADER
-from agents.models.faults import Endpoint
+from agents.configuration.values import DEFAULT, Endpoint
+from agents.models.client import SIMULATED_HEADER
+from agents.models.faults import PUBLIC_URL, Faults
 from agents.ports import ModelError
 from streams.settings import Settings
 
@@ -62,7 +63,9 @@ async def list_models(settings: Settings, *, within_s: float = ASK_S) -> Listing
         ModelError: it did not list them; its kind says why.
     """
     url, key = settings.base_url or PUBLIC_URL, settings.api_key.strip()
-    endpoint = Endpoint(url, key)
+    endpoint = Faults(
+        Endpoint(name=DEFAULT, base_url=url, key_variables=("OPENAI_API_KEY",), keys=(key,) if key else ())
+    )
     if not key.isascii() or re.search(r"\s|[^ -~]", key):
         raise endpoint.error("bad_key", "the key was not sent: it has blanks, or letters that no key has")
     client = AsyncOpenAI(base_url=url, api_key=key or "none", max_retries=0, timeout=within_s)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agents.models.client import ChatClient
 from agents.models.faults import RETRY
+from agents.models.one_model import OneModel
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolSpec
 from streams.core.values import Json, Usage
 from tests.agents.scripted_endpoint import Endpoint, Scripted, completion, endpoint, tool_call
@@ -26,17 +26,17 @@ HELLO = ModelRequest(messages=({"role": "system", "content": "s"}, {"role": "use
 
 
 @asynccontextmanager
-async def client_of(*replies: Scripted, model: str = "m") -> AsyncIterator[tuple[ChatClient, Endpoint]]:
+async def client_of(*replies: Scripted, model: str = "m") -> AsyncIterator[tuple[OneModel, Endpoint]]:
     """A client, and the endpoint that gives it these replies."""
     async with endpoint(replies) as served:
-        client = ChatClient(base_url=served.url, api_key=KEY, model=model)
+        client = OneModel(base_url=served.url, api_key=KEY, model=model)
         try:
             yield client, served
         finally:
             await client.close()
 
 
-async def ask(client: ChatClient, request: ModelRequest = HELLO, *, timeout_s: float = 10.0) -> ModelReply:
+async def ask(client: OneModel, request: ModelRequest = HELLO, *, timeout_s: float = 10.0) -> ModelReply:
     """One call."""
     return await client.chat(request, timeout_s=timeout_s)
 
@@ -80,7 +80,7 @@ async def test_nobody_listens() -> None:
     """A refused connection can be tried again, and names the endpoint."""
     async with endpoint([Scripted()]) as served:
         url = served.url
-    client = ChatClient(base_url=url, api_key=KEY, model="m")
+    client = OneModel(base_url=url, api_key=KEY, model="m")
     try:
         with pytest.raises(ModelError) as raised:
             await ask(client)
@@ -100,7 +100,7 @@ async def test_no_reply_in_time() -> None:
 
 async def test_an_address_that_is_none() -> None:
     """A base URL without a scheme is the configuration's fault."""
-    client = ChatClient(base_url="ftp://example.invalid/v1", api_key=KEY, model="m")
+    client = OneModel(base_url="ftp://example.invalid/v1", api_key=KEY, model="m")
     try:
         with pytest.raises(ModelError) as raised:
             await ask(client)
@@ -112,7 +112,7 @@ async def test_an_address_that_is_none() -> None:
 async def test_credentials_in_the_address_are_not_named() -> None:
     """Errors name the URL, so it may hold no password; the refusal does not show it either."""
     with pytest.raises(ValueError, match="OPENAI_BASE_URL") as raised:
-        ChatClient(base_url="http://me:hunter2@127.0.0.1:1/v1", api_key=KEY, model="m")
+        OneModel(base_url="http://me:hunter2@127.0.0.1:1/v1", api_key=KEY, model="m")
     assert "hunter2" not in str(raised.value)
 
 
@@ -179,9 +179,7 @@ async def test_costs_by_the_list_price() -> None:
 async def test_what_is_sent() -> None:
     """Model, messages, tools and room; no sampling parameter; the key, and nothing of this machine."""
     tool = ToolSpec(name="search", description="d", parameters={"type": "object"})
-    request = ModelRequest(
-        messages=HELLO.messages, tools=(tool,), max_tokens=77, json_object=True, model="other"
-    )
+    request = ModelRequest(messages=HELLO.messages, tools=(tool,), max_tokens=77, model="other")
     async with client_of(Scripted(body=completion())) as (client, served):
         await ask(client, request)
         await ask(client)
@@ -191,7 +189,6 @@ async def test_what_is_sent() -> None:
         "messages": list(HELLO.messages),
         "max_completion_tokens": 77,
         "tools": [{"type": "function", "function": function}],
-        "response_format": {"type": "json_object"},
     }
     assert served.bodies[1] == {
         "model": "m",

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.models.client import ChatClient
+from agents.models.one_model import OneModel
 from agents.models.retry import PatientModel
 from agents.ports import Done, GaveUp, ToolReply
 from agents.sub_agent import Bounds, ToolUsingAgent
@@ -100,7 +100,7 @@ async def agent_on(
 ) -> AsyncIterator[tuple[ToolUsingAgent, Endpoint]]:
     """A sub-agent, and the endpoint that gives it these replies."""
     async with endpoint(replies) as served:
-        client = ChatClient(base_url=served.url, api_key="k", model="kimi-k2.5")
+        client = OneModel(base_url=served.url, api_key="k", model="kimi-k2.5")
         tools = (bench or Workbench()).tools
         try:
             yield ToolUsingAgent(PatientModel(client), tools, bounds=bounds or Bounds()), served

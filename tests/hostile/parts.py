@@ -12,8 +12,8 @@ import structlog
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from agents.models.client import ChatClient
 from agents.models.faults import RETRY
+from agents.models.one_model import OneModel
 from agents.models.retry import PatientModel
 from agents.planner import ModelPlanner
 from agents.ports import Done, GaveUp, ModelError, ModelReply, ModelRequest, PlanMade, ToolCall
@@ -136,7 +136,7 @@ def model_turns(seed: int, count: int) -> Tally:
         app.router.add_post("/v1/chat/completions", answer)
         server = TestServer(app)
         await server.start_server()
-        client = ChatClient(base_url=str(server.make_url("/v1")), api_key="sk-secret-key", model="m")
+        client = OneModel(base_url=str(server.make_url("/v1")), api_key="sk-secret-key", model="m")
         for number in range(count):
             sample = mutator.chosen(samples.COMPLETIONS)
             body = mutator.json(sample, samples.COMPLETIONS)
@@ -150,7 +150,7 @@ def model_turns(seed: int, count: int) -> Tally:
     return tally
 
 
-async def _turn(tally: Tally, client: ChatClient) -> None:
+async def _turn(tally: Tally, client: OneModel) -> None:
     try:
         reply = await client.chat(REQUEST, timeout_s=SLOW_S)
     except ModelError as error:

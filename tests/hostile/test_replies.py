@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.conversation import Conversation
-from agents.models.client import MAX_REPLY_BYTES, ChatClient
-from agents.models.faults import RETRY, provider_words, wait_of
+from agents.models.client import MAX_REPLY_BYTES
+from agents.models.faults import RETRY, provider_words
+from agents.models.one_model import OneModel
+from agents.models.waits import wait_of
 from agents.ports import ModelError, ModelReply, ModelRequest
 from streams.core.values import Usage
 from streams.wire.envelope import dump
@@ -92,8 +94,8 @@ BROKEN: dict[str, tuple[Any, str]] = {
 
 
 @asynccontextmanager
-async def client_at(url: str) -> AsyncIterator[ChatClient]:
-    client = ChatClient(base_url=url, api_key=KEY, model="m")
+async def client_at(url: str) -> AsyncIterator[OneModel]:
+    client = OneModel(base_url=url, api_key=KEY, model="m")
     try:
         yield client
     finally:

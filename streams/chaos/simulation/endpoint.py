@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agents.models.client import request_body
-from agents.models.faults import Endpoint
+from agents.configuration.values import DEFAULT, Endpoint, ModelSettings
+from agents.models.bodies import request_body
+from agents.models.faults import Faults
 from agents.plain_json import dumps
 from agents.ports import ModelError, ModelReply, ModelRequest
 from agents.simulator import asked as asking
@@ -19,6 +20,8 @@ from streams.chaos.evidence import Call
 from streams.core.values import Json, Usage
 
 URL = "memory:"
+_SIMULATED = ModelSettings(name=MODEL, endpoint=DEFAULT, id=MODEL)
+
 UNREACHED_S = 0.05
 """Seconds until a call knows that nobody is there."""
 
@@ -49,7 +52,8 @@ class MemoryEndpoint:
 
     def __init__(self, behaviour: Behaviour, now_ms: Callable[[], int], *, url: str = URL) -> None:
         self._behaviour, self._now_ms = behaviour, now_ms
-        self._errors = Endpoint(url, "")
+        self._endpoint = Endpoint(name=DEFAULT, base_url=url)
+        self._errors = Faults(self._endpoint)
         self._repetitions = Repetitions()
         self._log: list[_Logged] = []
         self.down = False
@@ -89,7 +93,7 @@ class MemoryEndpoint:
     def _begin(self, request: ModelRequest, logged: _Logged, reply: "asyncio.Future[ModelReply]") -> None:
         """Let the reply be there when it is due. No task: it goes on whatever becomes of the caller's."""
         try:
-            asked = asking.read(dumps(request_body(request, MODEL)))
+            asked = asking.read(dumps(request_body(request, endpoint=self._endpoint, model=_SIMULATED)))
             nth = self._repetitions.note(asked.digest)
             said: Reply | Problem | None = replies.reply(asked)
             wait, problem = self._fate(asked, nth)
