@@ -6,6 +6,7 @@ from typing import Any
 from agents.cut import cut_json
 from agents.plain_json import dumps
 from agents.ports import ModelReply, ToolCall, ToolReply
+from agents.prompt_data import from_tool
 from streams.core.values import Json
 
 RESULT_BYTES = 16_384
@@ -22,6 +23,7 @@ class Conversation:
         self.messages: list[Mapping[str, Json]] = list(opening)
         self._result_bytes = result_bytes
         self._seen: set[str] = set()
+        self._told: dict[int, tuple[str, bytes]] = {}  # by place the tool's name, and its output's JSON
 
     def take_turn(self, reply: ModelReply) -> tuple[ToolCall, ...]:
         """Add the model's turn, verbatim, and give the tool calls it asks for.
@@ -56,18 +58,20 @@ class Conversation:
         return call if name == call.id else ToolCall(id=name, name=call.name, arguments=call.arguments)
 
     def add_result(self, call: ToolCall, reply: ToolReply) -> None:
-        """Add what came of a call, cut in the middle where it is long."""
-        content = cut_json(dumps(told(reply)), self._result_bytes)
+        """Add what came of a call, marked as data, and cut in the middle where it is long."""
+        encoded = dumps(told(reply))
+        self._told[len(self.messages)] = call.name, encoded
+        content = from_tool(call.name, cut_json(encoded, self._result_bytes))
         self.messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
 
     def shorten(self) -> bool:
         """Cut the older half of the tool results hard, for a full context. False: nothing got shorter."""
-        places = [place for place, message in enumerate(self.messages) if message["role"] == "tool"]
+        places = list(self._told)
         shortened = False
         for place in places[: (len(places) + 1) // 2]:
-            content = str(self.messages[place]["content"]).encode()
-            if len(content) > SHORTENED_BYTES:
-                cut = cut_json(content, SHORTENED_BYTES)
+            name, encoded = self._told[place]
+            if len(encoded) > SHORTENED_BYTES:
+                cut = from_tool(name, cut_json(encoded, SHORTENED_BYTES))
                 self.messages[place] = {**self.messages[place], "content": cut}
                 shortened = True
         return shortened

@@ -1,4 +1,8 @@
-"""The variable part of every prompt: data as one JSON object in the user message."""
+r"""The variable part of every prompt: data as one JSON object in the user message.
+
+What tools and other sub-agents said stands in an envelope that says so, ``{"data_from": ..., "data": ...}``
+for a tool. Since it is JSON, nothing that they say can end the envelope: a quote in it is a ``\\"``.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,6 +32,15 @@ def system(prompt: str) -> dict[str, Json]:
 def user(data: Mapping[str, Json]) -> dict[str, Json]:
     """A message of data."""
     return {"role": "user", "content": dumps_text(data)}
+
+
+def from_tool(name: str, encoded: str) -> str:
+    """A tool's message: data, and from where.
+
+    Args:
+        encoded: The JSON of what it returned.
+    """
+    return f'{{"data_from":{dumps_text(f"tool {name}")},"data":{encoded}}}'
 
 
 def results(ended: Sequence[TaskResult]) -> list[dict[str, Json]]:

@@ -1,15 +1,18 @@
 """The sub-agent: a model with tools works on one sub-task until it has a result."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
+from agents.configuration.values import DEFAULT, PLANNER, SYNTHESIS, Kind
 from agents.conversation import Conversation
 from agents.models.retry import PatientModel
 from agents.plain_json import dumps_text, text_or_json
-from agents.ports import Attempt, Done, GaveUp, ModelError, ModelReply, ModelRequest, ToolCall, Tools
+from agents.ports import Attempt, Caller, Done, GaveUp, ModelError, ModelReply, ModelRequest, ToolCall, Tools
 from agents.prompt_data import inline, results, system, user
 from agents.prompts import read_prompt
-from agents.tool_turn import NOT_RUN, Toolbox, same_call
+from agents.tool_turn import NEVER, NOT_RUN, Toolbox, same_call
 from agents.verdicts import gave_up, unfit
 from streams.core.commands import RunSubTask
 from streams.core.values import NO_USAGE, Json, Usage
@@ -17,43 +20,44 @@ from streams.core.values import NO_USAGE, Json, Usage
 IDENTICAL_CALLS = 3
 """This many identical calls are a loop: the third is not run."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """How much a sub-agent may do in one attempt.
-
-    Attributes:
-        rounds: Turns in which the model may call tools; then it must answer.
-        turn_tokens: Output tokens of one turn.
-        task_tokens: Output tokens of all turns together.
-    """
-
-    rounds: int = 3
-    turn_tokens: int = 800
-    task_tokens: int = 4_000
+NO_SUB_TASKS = frozenset({PLANNER, SYNTHESIS})
+"""Kinds of other calls than sub-agents': a plan that takes such a word must not get their model or tools."""
 
 
-DEFAULT_BOUNDS = Bounds()
+Kinds: TypeAlias = Callable[[str], Kind]
+"""The kind of a name, as :meth:`agents.configuration.values.Configuration.kind` knows it."""
+
+
+def plain_kind(_: str) -> Kind:
+    """How every kind is worked on where nothing is configured."""
+    return Kind(name=DEFAULT)
 
 
 class ToolUsingAgent:
-    """Works on a sub-task by a model and tools, or by one tool alone where the plan says so."""
+    """Works on a sub-task by a model and tools, or by one tool alone where the plan says so.
 
-    def __init__(self, model: PatientModel, tools: Tools, *, bounds: Bounds = DEFAULT_BOUNDS) -> None:
+    Args:
+        kinds: How sub-tasks of each kind are worked on; asked anew for each sub-task.
+    """
+
+    def __init__(self, model: PatientModel, tools: Tools, kinds: Kinds = plain_kind) -> None:
         self._model = model
         self._tools = tools
-        self._bounds = bounds
+        self._kinds = kinds
         self._system = system(read_prompt("sub_agent"))
 
     async def run(self, command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
         """Work on one sub-task."""
-        toolbox = Toolbox(self._tools, command.tools)
+        name = DEFAULT if command.kind in NO_SUB_TASKS else command.kind
+        kind = self._kinds(name)
+        caller = Caller(job=command.job, task=command.task, kind=name)
+        toolbox = Toolbox(self._tools, allowed(command.tools, kind), caller, kind.bounds)
         if command.tool is not None and not command.goal:
             return await run_tool(command, command.tool, toolbox, attempt)
-        talk = Conversation((self._system, user(brief(command))))
+        talk = Conversation((self._system, user(brief(command, kind))))
         turns = Turns(
             model=self._model,
-            bounds=self._bounds,
+            kind=replace(kind, name=name),
             command=command,
             toolbox=toolbox,
             talk=talk,
@@ -69,14 +73,14 @@ class Turns:
         self,
         *,
         model: PatientModel,
-        bounds: Bounds,
+        kind: Kind,
         command: RunSubTask,
         toolbox: Toolbox,
         talk: Conversation,
         attempt: Attempt,
     ) -> None:
         self._model = model
-        self._bounds = bounds
+        self._kind, self._bounds = kind, kind.bounds
         self._command = command
         self._toolbox = toolbox
         self._talk = talk
@@ -101,7 +105,7 @@ class Turns:
             self._usage += reply.usage
             if poor := unfit(reply, room, self._usage):
                 return poor
-            calls = self._talk.take_turn(reply)
+            calls = tuple(map(self._toolbox.meant, self._talk.take_turn(reply)))
             if not calls:
                 return Done(result=text_or_json(reply.text), usage=self._usage)
             if not may_call:
@@ -122,6 +126,7 @@ class Turns:
                 tools=self._toolbox.specs if may_call else (),
                 max_tokens=room,
                 model=self._command.model,
+                kind=self._kind.name,
             )
             try:
                 return await self._model.ask(request, self._attempt)
@@ -157,19 +162,31 @@ async def run_tool(command: RunSubTask, tool: str, toolbox: Toolbox, attempt: At
     if reply.error is None:
         return Done(result=reply.output, usage=usage)
     # What the plan got wrong stays wrong; a tool that may have changed the world is not asked twice.
-    final = reply.error in NOT_RUN or toolbox.once(tool)
+    final = reply.error in NEVER or toolbox.once(tool)
     reason = reply.output if isinstance(reply.output, str) else dumps_text(reply.output)
     kind = "timeout" if reply.error == "timeout" else "tool_error"
     return GaveUp(kind=kind, reason=f"{tool}: {reason}", final=final, usage=usage)
 
 
-def brief(command: RunSubTask) -> dict[str, Json]:
-    """What the model is told of its task: data only."""
+def allowed(granted: Sequence[str], kind: Kind) -> tuple[str, ...]:
+    """The tools that a sub-task may use: those granted to it that its kind may use."""
+    if kind.tools is None:
+        return tuple(granted)
+    return tuple(name for name in granted if name in kind.tools)
+
+
+def brief(command: RunSubTask, kind: Kind) -> dict[str, Json]:
+    """What the model is told of its task: its goal, and apart from it the data that it is given."""
     told: dict[str, Json] = {"goal": command.goal, "kind": command.kind}
+    if kind.schema is not None:
+        told["result_schema"] = kind.schema
+    data: dict[str, Json] = {}
     if command.input is not None:
-        told["input"] = share(inline(command.input), command.items)
+        data["input"] = share(inline(command.input), command.items)
     if command.dep:
-        told["results"] = results(command.dep)
+        data["results"] = results(command.dep)
+    if data:
+        told["data"] = data
     return told
 
 

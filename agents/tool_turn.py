@@ -2,40 +2,78 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import orjson
+import structlog
 
+from agents.configuration.values import Bounds
+from agents.cut import head_and_tail
+from agents.plain_json import dumps
 from agents.ports import NOBODY, Attempt, Caller, ToolCall, ToolReply, Tools, ToolSpec
 from agents.strict_json import loads
+from agents.tool_names import spellings
 from streams.core.values import Json
 
-MAX_CALLS = 64
-"""Calls of one turn that are run; the rest are answered with a refusal."""
+log = structlog.get_logger()
 
-SIDE_BY_SIDE = 8
-"""Calls of one turn that run at once."""
+DEFAULT_BOUNDS = Bounds()
 
-NOT_RUN = frozenset({"unknown_tool", "not_allowed", "bad_arguments"})
+MAX_TOOLS = 128
+"""Tools that one request may offer, as Moonshot's API has it; OpenAI's is the same."""
+
+KEPT_BYTES = 16_777_216
+"""Bytes of JSON of one result that the journal keeps; of a longer one it keeps head and tail."""
+
+NEVER = frozenset({"unknown_tool", "not_allowed", "bad_arguments"})
+"""Errors of calls that reached no tool, and would not the next time."""
+
+NOT_RUN = NEVER | {"unavailable"}
 """Errors of calls that reached no tool."""
 
 
 class Toolbox:
-    """The tools that one sub-task may use."""
+    """The tools that one sub-task may use.
 
-    def __init__(self, tools: Tools, allowed: Sequence[str], caller: Caller = NOBODY) -> None:
-        self._tools, self._caller = tools, caller
-        self.specs = tools.specs(allowed)
-        self._allowed = {spec.name: spec for spec in self.specs}
+    Args:
+        allowed: Their names; of unknown ones there is no tool.
+        caller: On whose behalf they are called.
+        bounds: How many calls of a turn are run, how many at once, and how long each may take.
+
+    Attributes:
+        specs: What a request offers: the tools by names that every endpoint takes.
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        allowed: Sequence[str],
+        caller: Caller = NOBODY,
+        bounds: Bounds = DEFAULT_BOUNDS,
+    ) -> None:
+        self._tools, self._caller, self._bounds = tools, caller, bounds
+        self._allowed = {spec.name: spec for spec in tools.specs(allowed)}
+        if len(self._allowed) > MAX_TOOLS:
+            log.warning("tools_not_offered", job=caller.job, task=caller.task, tools=len(self._allowed))
+        told = spellings(tuple(self._allowed)[:MAX_TOOLS])
+        self._meant = {spelled: name for name, spelled in told.items()}
+        self.specs = tuple(replace(self._allowed[name], name=spelled) for name, spelled in told.items())
+
+    def meant(self, call: ToolCall) -> ToolCall:
+        """The model's call by the tool's own name."""
+        name = self._meant.get(call.name, call.name)
+        return call if name == call.name else replace(call, name=name)
 
     async def run_all(self, calls: Sequence[ToolCall], attempt: Attempt) -> list[ToolReply]:
         """The replies in the order of the calls. All go through the attempt, so that each is recorded."""
         if len(calls) == 1:
             return [await self.run(calls[0], attempt)]
-        slots = asyncio.Semaphore(SIDE_BY_SIDE)
+        slots = asyncio.Semaphore(self._bounds.side_by_side)
+        most = self._bounds.calls
 
         async def one(place: int, call: ToolCall) -> ToolReply:
-            if place >= MAX_CALLS:
-                text = f"not run: at most {MAX_CALLS} calls in one turn; ask again for what you still need"
+            if place >= most:
+                text = f"not run: at most {most} calls in one turn; ask again for what you still need"
                 return await refuse(call, "not_allowed", text, attempt)
             async with slots:
                 return await self.run(call, attempt)
@@ -61,7 +99,9 @@ class Toolbox:
             return await refuse(call, "bad_arguments", not_json(spec, "they are no JSON object"), attempt)
 
         async def make(timeout_s: float) -> ToolReply:
-            return await self._tools.call(call.name, arguments, timeout_s=timeout_s, caller=self._caller)
+            within_s = min(timeout_s, self._bounds.tool_s)
+            reply = await self._tools.call(call.name, arguments, timeout_s=within_s, caller=self._caller)
+            return kept(reply)
 
         return await attempt.tool(call, make, once=spec.once)
 
@@ -70,7 +110,7 @@ class Toolbox:
         return name in self._allowed and self._allowed[name].once
 
     def _why_not(self, name: str) -> tuple[str, Json]:
-        mine = list(self._allowed)
+        mine = [spec.name for spec in self.specs]
         if self._tools.specs((name,)):
             return "not_allowed", {"message": f"tool {name} is not allowed in this task", "tools": mine}
         return "unknown_tool", {"message": f"there is no tool {name}", "tools": mine}
@@ -83,6 +123,16 @@ async def refuse(call: ToolCall, error: str, output: Json, attempt: Attempt) -> 
         return ToolReply(output=output, error=error)
 
     return await attempt.tool(call, answer)
+
+
+def kept(reply: ToolReply) -> ToolReply:
+    """The reply as the journal keeps it: whole, unless its output is beyond :data:`KEPT_BYTES`."""
+    if isinstance(reply.output, str) and len(reply.output) * 6 < KEPT_BYTES:  # a byte is \u0000 at most
+        return reply
+    encoded = dumps(reply.output)
+    if len(encoded) <= KEPT_BYTES:
+        return reply
+    return replace(reply, output=head_and_tail(encoded, KEPT_BYTES))
 
 
 def not_json(spec: ToolSpec, why: str) -> Json:

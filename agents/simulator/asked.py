@@ -21,6 +21,7 @@ DEFAULT_MAX_TOKENS = 1_024
 so a client that forgets it finds out."""
 
 _OPENING = 2  # messages that every conversation of the agents begins with
+_ENVELOPE = {"data_from", "data"}
 _ROLES = {f"Role: {role}": role for role in (PLANNER, SUB_AGENT, SYNTHESIS)}
 
 
@@ -148,7 +149,10 @@ def _data(messages: Sequence[Mapping[str, Any]], role: str) -> Mapping[str, Any]
         data = orjson.loads(text)
     except orjson.JSONDecodeError:
         return {"goal": text}
-    return data if isinstance(data, dict) else {"goal": text}
+    if not isinstance(data, dict):
+        return {"goal": text}
+    given = data.pop("data", None)  # of a sub-agent: what it is to work on
+    return {**data, **given} if role == SUB_AGENT and isinstance(given, dict) else data
 
 
 def _max_tokens(request: Mapping[str, Any]) -> int:
@@ -191,7 +195,7 @@ def _called(messages: Sequence[Mapping[str, Any]]) -> tuple[Called, ...]:
                 Called(
                     name=_string(function.get("name")),
                     arguments=_string(function.get("arguments")),
-                    output=_loosely(_text(message)),
+                    output=_unwrapped(_loosely(_text(message))),
                 )
             )
             continue
@@ -222,6 +226,11 @@ def _loosely(text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
+
+
+def _unwrapped(message: Any) -> Any:
+    """What a tool returned, out of the envelope that says that it is data."""
+    return message["data"] if isinstance(message, dict) and set(message) == _ENVELOPE else message
 
 
 def _text(message: Mapping[str, Any]) -> str:

@@ -10,10 +10,11 @@ from typing import Any
 import orjson
 import pytest
 
+from agents.configuration.values import Bounds, Kind
 from agents.models.one_model import OneModel
 from agents.models.retry import PatientModel
 from agents.ports import Done, GaveUp, ToolReply
-from agents.sub_agent import Bounds, ToolUsingAgent
+from agents.sub_agent import ToolUsingAgent
 from agents.tools.local import LocalTools, local_tool
 from streams.core.commands import RunSubTask, TaskResult
 from streams.core.values import Inline, Json, Reference, Usage
@@ -96,14 +97,15 @@ def answer(text: str = "the answer", **more: Any) -> Scripted:
 
 @asynccontextmanager
 async def agent_on(
-    *replies: Scripted, bench: Workbench | None = None, bounds: Bounds | None = None
+    *replies: Scripted, bench: Workbench | None = None, **kind: Any
 ) -> AsyncIterator[tuple[ToolUsingAgent, Endpoint]]:
-    """A sub-agent, and the endpoint that gives it these replies."""
+    """A sub-agent whose kinds are all like this, and the endpoint that gives it these replies."""
     async with endpoint(replies) as served:
         client = OneModel(base_url=served.url, api_key="k", model="kimi-k2.5")
         tools = (bench or Workbench()).tools
         try:
-            yield ToolUsingAgent(PatientModel(client), tools, bounds=bounds or Bounds()), served
+            own = Kind(name="default", **kind)
+            yield ToolUsingAgent(PatientModel(client), tools, lambda _: own), served
         finally:
             await client.close()
 
@@ -112,7 +114,7 @@ def results(body: dict[str, Any]) -> dict[str, Any]:
     """What the model was told of each call id; every id exactly once."""
     told = [message for message in body["messages"] if message["role"] == "tool"]
     assert len({message["tool_call_id"] for message in told}) == len(told)
-    return {message["tool_call_id"]: json.loads(message["content"]) for message in told}
+    return {message["tool_call_id"]: json.loads(message["content"])["data"] for message in told}
 
 
 async def test_turns_that_broke_others(subtests: pytest.Subtests) -> None:
@@ -159,11 +161,13 @@ async def test_an_answer_without_tools() -> None:
     assert json.loads(body["messages"][1]["content"]) == {
         "goal": "look it up",
         "kind": "extract",
-        "input": [1, 2],
-        "results": [
-            {"task": "b", "goal": "gb", "outcome": "succeeded", "result": {"x": 1}},
-            {"task": "c", "goal": "gc", "outcome": "failed", "reason": "timeout"},
-        ],
+        "data": {
+            "input": [1, 2],
+            "results": [
+                {"task": "b", "goal": "gb", "outcome": "succeeded", "result": {"x": 1}},
+                {"task": "c", "goal": "gc", "outcome": "failed", "reason": "timeout"},
+            ],
+        },
     }
 
 
@@ -180,7 +184,7 @@ async def test_a_share_of_the_input(value: Json, items: tuple[int, int] | None, 
     """A share of a list is a list, also of one item."""
     async with agent_on(answer()) as (agent, served):
         await agent.run(command(input=Inline(value=value), items=items), MemoryAttempt())
-    assert json.loads(served.bodies[0]["messages"][1]["content"])["input"] == seen
+    assert json.loads(served.bodies[0]["messages"][1]["content"])["data"]["input"] == seen
 
 
 @pytest.mark.parametrize(
@@ -255,7 +259,7 @@ async def test_ids_that_begin_anew_each_turn() -> None:
         await agent.run(command(), attempt)
     assert bench.ran == ["search", "search"]
     told = [message["content"] for message in served.bodies[2]["messages"] if message["role"] == "tool"]
-    assert told == ['"found a"', '"found b"']
+    assert told == [f'{{"data_from":"tool search","data":"found {q}"}}' for q in "ab"]
     assert len(attempt.journal.tool_replies) == 2
 
 
