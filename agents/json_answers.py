@@ -215,13 +215,14 @@ def bad_schema(schema: Schema) -> str:
     """What is wrong with a schema, or an empty text."""
     try:
         Draft202012Validator.check_schema(schema)
-        resolver = Registry().with_resource("", DRAFT202012.create_resource(schema)).resolver()
-        for reference in _references(schema):
-            resolver.lookup(reference)
     except SchemaError as error:
         return f"{error.json_path}: {error.message}"[:SHOWN]
-    except Unresolvable as error:
-        return f"$ref {error.ref!r} leads nowhere within the schema"[:SHOWN]
+    resolver = Registry().with_resource("", DRAFT202012.create_resource(schema)).resolver()
+    for reference in _references(schema):
+        try:
+            resolver.lookup(reference)
+        except Unresolvable:
+            return f"$ref {reference!r} leads nowhere within the schema"[:SHOWN]
     return ""
 
 
