@@ -5,8 +5,11 @@ from random import Random
 
 from streams.chaos.attacks.registry import fault
 from streams.chaos.scene import Scene
-from streams.log import Record
+from streams.log import LogUnavailable, Record
 from streams.topics import GOALS, JOB_EVENTS, SUBTASKS
+
+AWAY_S, AGAIN_S = 60.0, 0.5
+"""Seconds that brokers may be away when the goals are read, and between two tries to."""
 
 POISON = (
     b"\xff\x00\xfe",
@@ -23,18 +26,32 @@ POISON = (
 async def goals_again(scene: Scene, chance: Random) -> None:
     """Every goal so far comes again, in another order and on any partition, as from a broken producer."""
     lanes = scene.settings.lanes
-    there: list[Record] = [
-        record
-        for partition in range(lanes)
-        async for records in scene.log.read(GOALS, partition)
-        for record in records
-        if record.value is not None and record.value not in POISON
-    ]
+    there = await _goals_so_far(scene)
     chance.shuffle(there)
     for record in there:
         await scene.sender.deliver(
             GOALS, record.value, key=record.key or b"", partition=chance.randrange(lanes)
         )
+
+
+async def _goals_so_far(scene: Scene) -> list[Record]:
+    """Those that came, as soon as the brokers that another fault took away tell them.
+
+    Raises:
+        TimeoutError: They are away for too long.
+    """
+    async with asyncio.timeout(AWAY_S):
+        while True:
+            try:
+                return [
+                    record
+                    for partition in range(scene.settings.lanes)
+                    async for records in scene.log.read(GOALS, partition)
+                    for record in records
+                    if record.value is not None and record.value not in POISON
+                ]
+            except LogUnavailable:
+                await asyncio.sleep(AGAIN_S)
 
 
 @fault()
