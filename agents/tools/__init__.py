@@ -1,1 +1,5 @@
-"""Tools that sub-agents may use."""
+"""Tools that sub-agents may use. :func:`tool` marks a Python function as one."""
+
+from agents.tools.marks import tool
+
+__all__ = ["tool"]

@@ -5,23 +5,30 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, get_type_hints
 
 import structlog
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships without types
 from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
-from pydantic import ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agents.plain_json import plain, scrub, words_of
 from agents.ports import NOBODY, Caller, ToolReply, ToolSpec
+from agents.tools.marks import marks_of
+from agents.tools.processes import Processes, ToolFailed, found_by_name
+from agents.tools.threads import StillRunning, Threads
 from streams.core.values import Json
 
 log = structlog.get_logger()
 
 ToolFunction: TypeAlias = Callable[..., Any] | Callable[..., Awaitable[Any]]
 
+Place: TypeAlias = Literal["loop", "thread", "process"]
+
 MAX_ERROR = 2_000
 """Characters of an exception that a model is shown."""
+
+_BY_NAME: Final = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +36,16 @@ class LocalTool:
     """A function as a tool.
 
     Attributes:
-        function: A coroutine function runs on the event loop and must not block it; any other
-            runs in a thread.
-        blocking: It runs in a thread.
+        place: Where it runs: a coroutine function on the event loop, which it must not block; one
+            marked ``cpu`` in a process; any other in a thread.
+        arguments: Makes of JSON what the annotations say: a date, a path, a model of one's own.
         validator: Checks arguments against the schema.
     """
 
     spec: ToolSpec
     function: ToolFunction
-    blocking: bool
+    place: Place
+    arguments: type[BaseModel]
     validator: Draft202012Validator = field(repr=False)
 
 
@@ -45,33 +53,60 @@ def local_tool(function: ToolFunction, *, name: str | None = None, once: bool = 
     """Make a tool of a function.
 
     The schema comes from its annotations (``Annotated[str, Field(description=...)]`` describes an
-    argument), the description is its docstring, the name its own where none is given.
+    argument), the description is its docstring, the name its own where none is given. What
+    :func:`agents.tools.tool` said of it holds.
 
     Raises:
-        ValueError: there is no docstring, and a model would have to guess what the tool does.
+        ValueError: there is no docstring, and a model would have to guess what the tool does; it has
+            arguments without names; or it is to run in a process, where it cannot be found.
     """
-    called = name or function.__name__
+    marks = marks_of(function)
+    called = name or marks.name or function.__name__
     description = inspect.getdoc(function)
     if not description:
         raise ValueError(f"tool {called} has no docstring to describe it")
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in _BY_NAME:
+            raise ValueError(f"tool {called} takes {parameter}; a model gives each argument by its name")
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
         fields[parameter.name] = (hints.get(parameter.name, Any), default)
     arguments = create_model(called, __config__=ConfigDict(extra="forbid"), **fields)
     schema = without_titles(arguments.model_json_schema())
     Draft202012Validator.check_schema(schema)
+    spec = ToolSpec(
+        name=called,
+        description=description,
+        parameters=schema,
+        once=once or marks.once,
+        read_only=marks.read_only,
+    )
     return LocalTool(
-        spec=ToolSpec(name=called, description=description, parameters=schema, once=once),
+        spec=spec,
         function=function,
-        blocking=not inspect.iscoroutinefunction(function),
+        place=_place(function, called, cpu=marks.cpu),
+        arguments=arguments,
         validator=Draft202012Validator(schema),
     )
 
 
+def _place(function: ToolFunction, called: str, *, cpu: bool) -> Place:
+    waits = inspect.iscoroutinefunction(function)
+    if not cpu:
+        return "loop" if waits else "thread"
+    if waits:
+        raise ValueError(f"tool {called} is marked cpu, so it runs in a process: make it a plain function")
+    if not found_by_name(function):
+        raise ValueError(
+            f"tool {called} is marked cpu, so it runs in a process, which imports it: "
+            "put it at the top level of a module"
+        )
+    return "process"
+
+
 class LocalTools:
-    """The tools of this process, by name.
+    """The tools of this process, by name. Close them at the end.
 
     Raises:
         ValueError: two tools have one name.
@@ -79,6 +114,7 @@ class LocalTools:
 
     def __init__(self, tools: Iterable[LocalTool]) -> None:
         self._tools: dict[str, LocalTool] = {}
+        self._threads, self._processes = Threads(), Processes()
         for tool in tools:
             if tool.spec.name in self._tools:
                 raise ValueError(f"two tools are named {tool.spec.name}")
@@ -103,15 +139,16 @@ class LocalTools:
         """Run a tool within *timeout_s* seconds. Never raises: what goes wrong is the reply.
 
         A thread cannot be stopped: a blocking function whose time is over runs on, and its
-        result is thrown away. A tool that calls ``sys.exit`` or cancels itself has failed and
-        nothing else: neither the worker nor the attempt ends by it.
+        result is thrown away; a process is killed. A tool that calls ``sys.exit`` or cancels itself
+        has failed and nothing else: neither the worker nor the attempt ends by it.
         """
         tool = self._tools.get(name)
         if tool is None:
             return ToolReply(output=f"there is no tool {name}", error="unknown_tool")
-        wrong = best_match(tool.validator.iter_errors(dict(arguments)))
-        if wrong is not None:
-            told: Json = {"message": describe(wrong), "parameters": dict(tool.spec.parameters)}
+        try:
+            values = _values(tool, arguments)
+        except ValueError as wrong:
+            told: Json = {"message": str(wrong), "parameters": dict(tool.spec.parameters)}
             return ToolReply(output=told, error="bad_arguments")
         began = time.perf_counter()
         error: str | None = None
@@ -119,16 +156,39 @@ class LocalTools:
         deadline = asyncio.timeout(timeout_s)
         try:
             async with deadline:
-                output = await _run(tool, arguments)
+                output = await self._run(tool, values)
         except BaseException as broken:  # a tool may raise anything, and the model is told
             if _is_for_us(broken):
                 raise
             error, output = "tool_error", _words(broken)
             if isinstance(broken, TimeoutError) and deadline.expired():
                 error, output = "timeout", f"no result within {timeout_s:.1f} s"
+            elif isinstance(broken, StillRunning):
+                error, output = "unavailable", str(broken)
+                log.warning("tool_unavailable", tool=name, reason=output)
             else:
                 log.info("tool_failed", tool=name, reason=output)
         return ToolReply(output=output, error=error, latency_ms=(time.perf_counter() - began) * 1_000)
+
+    async def close(self) -> None:
+        """End the processes that tools run in. Threads end with the worker."""
+        await self._processes.close()
+
+    async def _run(self, tool: LocalTool, arguments: Mapping[str, Any]) -> Json:
+        match tool.place:
+            case "loop":
+                return plain(await tool.function(**arguments))
+            case "process":
+                return await self._processes.run(tool.function, arguments)
+            case "thread":
+
+                def call() -> Json:
+                    try:
+                        return plain(tool.function(**arguments))
+                    except BaseException as error:  # noqa: BLE001 - raised again, wrapped
+                        raise _Raised(error) from None
+
+                return await self._threads.run(tool.spec.name, call)
 
 
 class _Raised(Exception):
@@ -142,17 +202,22 @@ class _Raised(Exception):
         self.error = error
 
 
-async def _run(tool: LocalTool, arguments: Mapping[str, Json]) -> Json:
-    if not tool.blocking:
-        return plain(await tool.function(**arguments))
+def _values(tool: LocalTool, arguments: Mapping[str, Json]) -> dict[str, Any]:
+    """The arguments as the function's annotations have them.
 
-    def call() -> Json:
-        try:
-            return plain(tool.function(**arguments))
-        except BaseException as error:  # noqa: BLE001 - raised again, wrapped
-            raise _Raised(error) from None
-
-    return await asyncio.to_thread(call)
+    Raises:
+        ValueError: they are not as the schema says.
+    """
+    wrong = best_match(tool.validator.iter_errors(dict(arguments)))
+    if wrong is not None:
+        raise ValueError(describe(wrong))
+    try:
+        values = tool.arguments.model_validate(dict(arguments))
+    except ValidationError as error:  # what a schema cannot say: a date that is none
+        first = error.errors()[0]
+        place = ".".join(map(str, ("$", *first["loc"])))
+        raise ValueError(f"{place}: {first['msg']}"[:MAX_ERROR]) from None
+    return {name: getattr(values, name) for name in tool.arguments.model_fields}
 
 
 def _is_for_us(error: BaseException) -> bool:
@@ -164,6 +229,8 @@ def _is_for_us(error: BaseException) -> bool:
 
 def _words(error: BaseException) -> str:
     error = error.error if isinstance(error, _Raised) else error
+    if isinstance(error, ToolFailed):
+        return str(error)
     return str(scrub(f"{type(error).__name__}: {words_of(error)}"[:MAX_ERROR]))
 
 
