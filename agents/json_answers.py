@@ -10,17 +10,14 @@ says of a plan with a sub-task less that it is another plan.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from json_repair import repair_json
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships without types
-from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]  # likewise
 from referencing import Registry
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012
 
 from agents.json_in_text import find_json
 from agents.plain_json import FENCED, dumps, plain, text_or_json
@@ -209,34 +206,6 @@ def faults(value: Json, schema: Schema) -> tuple[str, ...]:
         if len(found) == REASONS:
             break
     return tuple(found)
-
-
-def bad_schema(schema: Schema) -> str:
-    """What is wrong with a schema, or an empty text."""
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        return f"{error.json_path}: {error.message}"[:SHOWN]
-    resolver = Registry().with_resource("", DRAFT202012.create_resource(schema)).resolver()
-    for reference in _references(schema):
-        try:
-            resolver.lookup(reference)
-        except Unresolvable:
-            return f"$ref {reference!r} leads nowhere within the schema"[:SHOWN]
-    return ""
-
-
-def _references(schema: Json) -> Iterator[str]:
-    inner: Iterable[Json] = ()
-    if isinstance(schema, Mapping):
-        reference = schema.get("$ref")
-        if isinstance(reference, str):
-            yield reference
-        inner = schema.values()
-    elif isinstance(schema, list):
-        inner = schema
-    for each in inner:
-        yield from _references(each)
 
 
 @lru_cache(maxsize=_PARSED_SCHEMAS)

@@ -1,14 +1,15 @@
 """The sub-agent: a model with tools works on one sub-task until it has a result."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from agents.configuration.values import DEFAULT, PLANNER, SYNTHESIS, Kind
 from agents.conversation import Conversation
+from agents.json_answers import settled
 from agents.models.retry import PatientModel
-from agents.plain_json import dumps_text, text_or_json
+from agents.plain_json import dumps_text
 from agents.ports import Attempt, Caller, Done, GaveUp, ModelError, ModelReply, ModelRequest, ToolCall, Tools
 from agents.prompt_data import inline, results, system, user
 from agents.prompts import read_prompt
@@ -92,22 +93,15 @@ class Turns:
     async def to_the_end(self) -> Done | GaveUp:
         """Turn by turn until there is a result, or a reason why there will be none."""
         for turn in range(self._bounds.rounds + 1):
-            room = min(self._bounds.turn_tokens, self._bounds.task_tokens - self._usage.tokens_out)
-            if room <= 0:
-                return self._give_up(
-                    "truncated", f"all {self._bounds.task_tokens} output tokens are used up", final=False
-                )
             may_call = turn < self._bounds.rounds
-            try:
-                reply = await self._ask(room, may_call=may_call)
-            except ModelError as error:
-                return gave_up(error, self._usage)
-            self._usage += reply.usage
-            if poor := unfit(reply, room, self._usage):
-                return poor
+            reply = await self._turn(may_call=may_call)
+            if isinstance(reply, GaveUp):
+                return reply
             calls = tuple(map(self._toolbox.meant, self._talk.take_turn(reply)))
             if not calls:
-                return Done(result=text_or_json(reply.text), usage=self._usage)
+                return await settled(
+                    reply, self._kind.schema, again=self._once_more, usage=lambda: self._usage
+                )
             if not may_call:
                 break
             if looping := self._loop(calls):
@@ -119,6 +113,25 @@ class Turns:
             final=False,
         )
 
+    async def _turn(self, *, may_call: bool) -> ModelReply | GaveUp:
+        """The model's next whole reply, or why there is none."""
+        room = min(self._bounds.turn_tokens, self._bounds.task_tokens - self._usage.tokens_out)
+        if room <= 0:
+            return self._give_up(
+                "truncated", f"all {self._bounds.task_tokens} output tokens are used up", final=False
+            )
+        try:
+            reply = await self._ask(room, may_call=may_call)
+        except ModelError as error:
+            return gave_up(error, self._usage)
+        self._usage += reply.usage
+        return unfit(reply, room, self._usage) or reply
+
+    async def _once_more(self, why: Mapping[str, Json]) -> ModelReply | GaveUp:
+        """Ask for the result again, without tools: the schema refused the last one."""
+        self._talk.messages.append(why)
+        return await self._turn(may_call=False)
+
     async def _ask(self, room: int, *, may_call: bool) -> ModelReply:
         while True:
             request = ModelRequest(
@@ -127,6 +140,7 @@ class Turns:
                 max_tokens=room,
                 model=self._command.model,
                 kind=self._kind.name,
+                schema=self._kind.schema,
             )
             try:
                 return await self._model.ask(request, self._attempt)

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.json_answers import READ_AT_ONCE, BadJson, Read, bad_schema, read_result, settled
+from agents.configuration.values import Bounds, Kind
+from agents.json_answers import READ_AT_ONCE, BadJson, Read, read_result, settled
+from agents.models.retry import PatientModel
 from agents.ports import Done, GaveUp, ModelReply
+from agents.sub_agent import ToolUsingAgent
+from streams.core.commands import RunSubTask
 from streams.core.values import Json, Usage
-from tests.agents.scripted_model import said
+from tests.agents.memory_attempt import MemoryAttempt
+from tests.agents.scripted_model import ONE_CALL, ScriptedModel, said
+from tests.agents.test_kinds import GRANTED, NamedTools
 
 ORDERS: Mapping[str, Json] = {
     "type": "object",
@@ -180,10 +186,39 @@ def test_a_re_ask_without_a_reply() -> None:
     assert Dialogue(cut).settle("?") == cut
 
 
-def test_a_schema_that_is_none() -> None:
-    """Said where it is configured; nothing is fetched for one that refers to elsewhere."""
-    assert bad_schema(ORDERS) == ""
-    assert "'integr'" in bad_schema({"type": "integr"})
-    assert "'#/$defs/order'" in bad_schema({"items": {"$ref": "#/$defs/order"}})
-    assert "leads nowhere" in bad_schema({"$ref": "https://example.invalid/schema.json"})
-    assert bad_schema({"$ref": "#/$defs/order", "$defs": {"order": {"type": "object"}}}) == ""
+SUB_TASK: Any = {
+    "job": "t/j",
+    "task": "a",
+    "attempt": 1,
+    "ordinal": 1,
+    "timeout_s": 120.0,
+    "goal": "list them",
+}
+
+
+@pytest.mark.parametrize("again", ['{"orders": [1, 2, 3]}', '{"orders": "four"}'])
+def test_a_sub_agent_of_a_kind_with_a_schema(again: str) -> None:
+    """It is asked for what its schema says, with tools once, and once more without them."""
+    model = ScriptedModel(said("three orders"), said(again))
+    kind = Kind(name="default", schema=ORDERS)
+    agent = ToolUsingAgent(PatientModel(model), NamedTools(), lambda _: kind)
+    ended = asyncio.run(agent.run(RunSubTask(**SUB_TASK, kind="list", tools=GRANTED), MemoryAttempt()))
+    first, second = model.requests
+    assert (first.schema, bool(first.tools), first.kind) == (ORDERS, True, "list")
+    assert (second.schema, second.tools) == (ORDERS, ())
+    told = [str(message["content"]) for message in second.messages[-2:]]
+    assert told[0] == "three orders"
+    assert json.loads(told[1])["result_schema"] == ORDERS
+    assert ended.usage.calls == 2
+    assert ended.result == THREE if isinstance(ended, Done) else ended.kind == "bad_json"
+    assert isinstance(ended, Done) == ("four" not in again)
+
+
+def test_a_re_ask_without_room() -> None:
+    """All output tokens of the task are used up by the first reply."""
+    model = ScriptedModel(said("three orders"))
+    kind = Kind(name="default", schema=ORDERS, bounds=Bounds(task_tokens=ONE_CALL.tokens_out))
+    agent = ToolUsingAgent(PatientModel(model), NamedTools(), lambda _: kind)
+    ended = asyncio.run(agent.run(RunSubTask(**SUB_TASK, kind="list"), MemoryAttempt()))
+    assert isinstance(ended, GaveUp)
+    assert (ended.kind, len(model.requests)) == ("truncated", 1)
