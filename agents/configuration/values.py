@@ -33,7 +33,8 @@ class Endpoint:
     Attributes:
         name: What models call it by in the configuration.
         base_url: Up to and with ``/v1``; empty means OpenAI's own.
-        key_variables: Environment variables that hold its keys, for the words of errors.
+        key_variables: Environment variables that hold its keys, for the words of errors: one for each
+            of *keys*, in their order, or, where none is set, those that could be.
         keys: Its keys, used in turn; none for an endpoint that wants none.
         requests_per_minute: What the account of each key allows, over all workers. None: not known.
         tokens_per_minute: Likewise, input and output together.
@@ -156,6 +157,7 @@ class ToolServer:
         concurrency: Calls at once of one worker.
         start_s: Seconds to start and to list its tools.
         call_s: Seconds of one call.
+        secrets: What of *environment* and *headers* must never be shown.
     """
 
     name: str
@@ -170,6 +172,7 @@ class ToolServer:
     concurrency: int = 16
     start_s: float = 20.0
     call_s: float = 30.0
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,18 +218,18 @@ class Configuration:
     path: str = ""
 
     def kind(self, name: str) -> Kind:
-        """The kind of this name, else ``default``."""
-        return self.kinds.get(name) or self.kinds[DEFAULT]
+        """The kind of this name, else ``default``; planner and synthesis take only its models."""
+        default = self.kinds[DEFAULT]
+        if name in (PLANNER, SYNTHESIS):
+            own = Kind(name=name, models=default.models, thinking=True if name == PLANNER else None)
+            return self.kinds.get(name, own)
+        return self.kinds.get(name, default)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never be shown, wherever it turns up: keys, values of headers and of environments."""
+        """What must never be shown, wherever it turns up: keys, and the secrets of tool servers."""
         keys = [key for endpoint in self.endpoints.values() for key in endpoint.keys]
-        given = [
-            value
-            for server in self.servers.values()
-            for value in (*server.headers.values(), *server.environment.values())
-        ]
+        given = [secret for server in self.servers.values() for secret in server.secrets]
         return tuple(filter(None, (*keys, *given)))
 
 
