@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from agents.configuration.problems import Path, dotted, nearest, shown
 from agents.configuration.schemas import json_faults, schema_faults
@@ -17,6 +17,7 @@ from agents.configuration.tables import (
 )
 from agents.configuration.values import DEFAULT, Bounds
 from agents.configuration.variables import references
+from agents.tools.scopes import BadScope, read_scopes
 
 Fault = tuple[Path, str, str]
 """Where it is, what is wrong, and what to do."""
@@ -133,7 +134,7 @@ def _kind(tables: Tables, at: Path, kind: CallTable) -> Iterator[Fault]:
         if kind.tools is not None and tool not in kind.tools:
             told = f"{dotted(here)} is the scope of a tool that the kind may not use"
             yield here, told, "add it to tools, or leave the scope out"
-        yield from json_faults(here, scope)
+        yield from list(json_faults(here, scope)) or _scope(here, tool, scope)
     if kind.schema_ is not None:
         yield from schema_faults((*at, "schema"), kind.schema_)
     others = tables.kinds.get(DEFAULT)
@@ -144,6 +145,16 @@ def _kind(tables: Tables, at: Path, kind: CallTable) -> Iterator[Fault]:
         told = f"{dotted(at)} allows {turn:,} tokens a turn and {task:,} a task"
         key = "turn_tokens" if kind.turn_tokens is not None else "task_tokens"
         yield (*at, key), told, "make task_tokens the larger one"
+
+
+def _scope(at: Path, tool: str, scope: Mapping[str, Any]) -> Iterator[Fault]:
+    """What of a scope cannot be kept, one argument after the other."""
+    for argument, rules in scope.items():
+        try:
+            read_scopes({tool: {argument: rules}})
+        except BadScope as bad:
+            here = (*at, argument)
+            yield here, f"{dotted(here)}: {bad.reason}", "docs/tools.md has all rules"
 
 
 def _tool(tables: Tables, at: Path, tool: str) -> Iterator[Fault]:

@@ -137,8 +137,15 @@ TWO = '[endpoints.a]\nbase_url = "http://a/v1"\n[endpoints.b]\nbase_url = "http:
             ),
         ),
         (
-            '[kinds.a]\ntools = ["noop"]\n[kinds.a.scopes.list]\nx = "1"',
+            '[kinds.a]\ntools = ["noop"]\n[kinds.a.scopes.list]\nx = {max = 1}',
             "3: kinds.a.scopes.list is the scope of a tool that the kind may not use",
+        ),
+        (
+            '[kinds.a.scopes.noop]\nx = {max = 1}\npath = {udner = ["/data"]}',
+            (
+                "3: kinds.a.scopes.noop.path: there is no rule 'udner'; is it 'under'?; "
+                "docs/tools.md has all rules"
+            ),
         ),
         (
             "[kinds.a.scopes.noop]\nx = 1979-05-27",

@@ -72,7 +72,7 @@ WHOLE = """
     schema = { type = "object", required = ["rows"] }
 
     [kinds.query.scopes."files.read"]
-    path = "/data"
+    path = { under = ["/data"] }
 
     [servers.files]
     command = ["python", "-m", "server", "/data"]
@@ -140,7 +140,7 @@ def test_a_whole_file() -> None:
         name="query",
         models=("qwen",),
         tools=("files.read",),
-        scopes={"files.read": {"path": "/data"}},
+        scopes={"files.read": {"path": {"under": ["/data"]}}},
         schema={"type": "object", "required": ["rows"]},
         bounds=Bounds(rounds=4),
     )
