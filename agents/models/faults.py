@@ -30,6 +30,11 @@ FILTERED = re.compile(r"content.?(filter|policy)|high risk|moderation", re.IGNOR
 OVERLOADED = re.compile(r"overload|at capacity", re.IGNORECASE)
 BAD_KEY = re.compile(r"authentication|invalid_api_key", re.IGNORECASE)
 RATE_LIMITED = re.compile(r"rate.?limit", re.IGNORECASE)
+NO_SUCH_MODEL = re.compile(
+    r"model.?not.?(found|exist)|not.?found the model|model\b.{0,80}\b(not found|(does|do) not exist)"
+    r"|(unknown|no such|invalid) model\b",
+    re.IGNORECASE,
+)
 
 MAX_QUOTED = 300
 """Characters of a provider's own words that go into a reason."""
@@ -37,6 +42,8 @@ MAX_QUOTED = 300
 MAX_READ = 4_000
 """Characters of a provider's own words that are looked at: what an error is stands at its beginning."""
 
+OK = 200
+ERRORS = range(400, 600)
 SERVER_ERRORS = 500
 """From this status on a web page is a gateway's error page, not the wrong address."""
 
@@ -54,6 +61,7 @@ RETRY = {
     "bad_key": False,
     "quota": False,
     "misconfigured": False,
+    "no_such_model": False,
 }
 
 
@@ -68,6 +76,7 @@ RULES: tuple[tuple[str, frozenset[int], re.Pattern[str], re.Pattern[str]], ...] 
     ("bad_key", frozenset({200, 400, 401, 403}), BAD_KEY, ANY),
     ("bad_key", frozenset({401, 403}), ANY, ANY),
     ("context_exceeded", frozenset({200, 400, 413, 422}), ANY, CONTEXT),
+    ("no_such_model", frozenset({200, 400, 404, 410}), ANY, NO_SUCH_MODEL),
     ("overloaded", frozenset({200, 429, 500, 503}), ANY, OVERLOADED),
     ("rate_limited", frozenset({200}), RATE_LIMITED, ANY),
     ("bad_request", frozenset({200}), re.compile("invalid_request"), ANY),
@@ -147,11 +156,14 @@ class Faults:
                 "misconfigured",
                 f"answered {status} with a web page, so it is no model endpoint; check {self._address}",
             )
+        if status == OK:
+            status = status_in(content) or status
         kind = classify(status, kind_of_error or "", words)
         advice = {
             "bad_key": f"; set {self._key(key)} to a key of this endpoint",
             "quota": f"; top up the account or set another {self._key(key)}",
             "misconfigured": f"; check {self._address} and the model's name",
+            "no_such_model": "; check the model's name: `anabranch doctor` says what the endpoint has",
         }.get(kind, "")
         # Before it is cut, since a cut could leave half of a key.
         told = self._without_keys(words)[:MAX_QUOTED].rstrip() or kind_of_error or "no reason given"
@@ -209,6 +221,15 @@ def provider_words(content: bytes) -> tuple[str | None, str]:
     names = [str(name)[:MAX_QUOTED] for name in said if isinstance(name, str | int)]
     message = error.get("message") or error.get("detail") or ""
     return " ".join(names), (message if isinstance(message, str) else _json(message))[:MAX_READ]
+
+
+def status_in(content: bytes) -> int | None:
+    """The HTTP status that an error in a reply of 200 has as its code, as OpenRouter and vLLM send it."""
+    try:
+        code = orjson.loads(content)["error"]["code"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+    return code if isinstance(code, int) and code in ERRORS else None
 
 
 def _json(value: object) -> str:

@@ -13,7 +13,10 @@ from aiohttp.test_utils import TestServer
 
 @dataclass(frozen=True, kw_only=True)
 class Scripted:
-    """One HTTP reply. A body that is text goes out as it is, anything else as JSON."""
+    """One HTTP reply. A body that is text goes out as it is, anything else as JSON.
+
+    With *pieces* it is a stream of these; *cut* and *hang* then come after them.
+    """
 
     status: int = 200
     body: Any = ""
@@ -21,6 +24,7 @@ class Scripted:
     content_type: str = "application/json"
     cut: bool = False
     hang: bool = False
+    pieces: Sequence[bytes] = ()
 
 
 @dataclass(kw_only=True)
@@ -30,6 +34,24 @@ class Endpoint:
     url: str = ""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[Mapping[str, str]] = field(default_factory=list)
+    connections: set[object] = field(default_factory=set)
+
+
+async def stream(request: web.Request, reply: Scripted) -> web.StreamResponse:
+    """Send a reply piece by piece."""
+    kind = "text/event-stream" if reply.content_type == "application/json" else reply.content_type
+    response = web.StreamResponse(status=reply.status, headers={**reply.headers, "content-type": kind})
+    await response.prepare(request)
+    for piece in reply.pieces:
+        await response.write(piece)
+    if reply.hang:
+        await asyncio.Event().wait()
+    if reply.cut:
+        assert request.transport is not None
+        request.transport.abort()
+    else:
+        await response.write_eof()
+    return response
 
 
 @asynccontextmanager
@@ -41,7 +63,10 @@ async def endpoint(replies: Sequence[Scripted]) -> AsyncIterator[Endpoint]:
     async def chat(request: web.Request) -> web.StreamResponse:
         seen.bodies.append(orjson.loads(await request.read()))
         seen.headers.append(dict(request.headers))
+        seen.connections.add(request.transport)
         reply = left.pop(0) if len(left) > 1 else left[0]
+        if reply.pieces:
+            return await stream(request, reply)
         if reply.hang:
             await asyncio.Event().wait()
         body = reply.body.encode() if isinstance(reply.body, str) else orjson.dumps(reply.body)

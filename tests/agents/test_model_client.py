@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 
+from agents.configuration.values import Endpoint as Configured
+from agents.configuration.values import ModelSettings, Prices
+from agents.models.client import ChatClient
 from agents.models.faults import RETRY
 from agents.models.one_model import OneModel
+from agents.models.waits import reset_of
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolSpec
 from streams.core.values import Json, Usage
 from tests.agents.scripted_endpoint import Endpoint, Scripted, completion, endpoint, tool_call
@@ -257,3 +261,80 @@ async def test_many_calls_at_once_share_one_client() -> None:
     assert all(
         logging.getLogger(name).getEffectiveLevel() >= logging.WARNING for name in ("openai", "httpx2")
     )
+
+
+@pytest.mark.parametrize(
+    ("reset", "seconds"),
+    [
+        ("12", 12),
+        ("0.5", 0.5),
+        ("6m0s", 360),
+        ("1h2m3.5s", 3_723.5),
+        ("1d", 86_400),
+        ("120ms", 0.12),
+        ("7.66s", 7.66),
+        ("1792567710", 30),  # as GitHub writes it
+        ("1792567710000", 30),
+        ("1792567600", 0),
+        ("-3", 0),
+        ("", None),
+        ("soon", None),
+        ("inf", None),
+        ("5m3", None),
+    ],
+)
+async def test_when_a_limit_is_there_again(reset: str, seconds: float | None) -> None:
+    """Seconds, a duration or a moment; nothing else is a wait."""
+    headers = {
+        "x-ratelimit-remaining-tokens": "0",
+        "x-ratelimit-reset-tokens": reset,
+        "date": "Wed, 21 Oct 2026 07:28:00 GMT",
+    }
+    assert reset_of(headers) == (None if seconds is None else pytest.approx(seconds))
+
+
+def configured(**fields: Any) -> Configured:
+    """An endpoint of a configuration file."""
+    return Configured(name="kimi", key_variables=("KIMI_A", "KIMI_B"), keys=("sk-a-secret", KEY), **fields)
+
+
+async def test_errors_name_the_endpoint_and_the_variable_of_its_key() -> None:
+    """Of several keys the one that was used; whatever the endpoint repeats, no key is shown."""
+    refused = Scripted(status=401, body={"error": {"message": f"Bad key {KEY}, not sk-a-secret"}})
+    lost = Scripted(status=404, body={"error": {"message": "Not Found"}})
+    errors = []
+    async with endpoint([refused, lost]) as served:
+        client = ChatClient(configured(base_url=served.url))
+        model = ModelSettings(name="k2", endpoint="kimi", id="kimi-k2.6")
+        for _ in range(2):
+            with pytest.raises(ModelError) as raised:
+                await client.chat(HELLO, model=model, key=KEY, timeout_s=10)
+            errors.append(raised.value)
+        await client.close()
+    assert [(error.kind, error.endpoint, error.model) for error in errors] == [
+        ("bad_key", "kimi", "k2"),
+        ("misconfigured", "kimi", "k2"),
+    ]
+    assert errors[0].reason == (
+        f"kimi, {served.url}: 401 Bad key <key>, not <key>; set KIMI_B to a key of this endpoint"
+    )
+    assert "check base_url of endpoints.kimi" in errors[1].reason
+    assert served.headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
+async def test_configured_prices_come_before_the_list() -> None:
+    """Cached tokens cost as others do where nothing else is said."""
+    usage = {"prompt_tokens": 1_000, "completion_tokens": 200, "cached_tokens": 400}
+    known = {**completion(usage=usage), "model": "kimi-k2.5"}
+    async with endpoint([Scripted(body=known)]) as served:
+        client = ChatClient(configured(base_url=served.url))
+        costs = []
+        for prices in (
+            Prices(tokens_in=2, tokens_out=10),
+            Prices(tokens_in=2, tokens_out=10, tokens_cached=1),
+        ):
+            model = ModelSettings(name="k2", endpoint="kimi", id="kimi-k2.5", prices=prices)
+            reply = await client.chat(HELLO, model=model, key=KEY, timeout_s=10)
+            costs.append(reply.usage.usd)
+        await client.close()
+    assert costs == [pytest.approx(0.004), pytest.approx(0.0036)]
