@@ -49,7 +49,7 @@ async def work(settings: Settings, *, stop: asyncio.Event, ready: Callable[[], N
         WorkerFailed: a part ended by itself, with the reason.
         LogUnavailable: no broker could be reached at the start.
     """
-    crew = await assemble(base_url=settings.base_url, api_key=settings.api_key, model=settings.model)
+    crew = await assemble(settings.configuration)
     try:
         async with KafkaLog(settings) as log:
             await run_parts(settings, log, crew, stop=stop, ready=ready)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from agents.configuration.values import Configuration, one_endpoint
 from streams.access import Access
 
 
@@ -27,9 +28,11 @@ class Settings:
         stall_s: Seconds without progress after which a lane with work counts as stalled.
         stage_s: Seconds that a batch which asks for nothing may wait for one that does.
         batch: Events of one transaction at most.
-        base_url: The model endpoint.
+        base_url: The model endpoint, where there is no file that says more.
         api_key: Its key; never printed.
         model: The model to use where goal and plan name none.
+        configured: What ``anabranch.toml`` says of the agents' side; it holds *base_url*, *api_key* and
+            *model* where it leaves them out. None: there is no file.
     """
 
     brokers: str = "127.0.0.1:9092"
@@ -49,8 +52,17 @@ class Settings:
     base_url: str = ""
     api_key: str = field(default="", repr=False)
     model: str = ""
+    configured: Configuration | None = field(default=None, repr=False)
+
+    @property
+    def configuration(self) -> Configuration:
+        """What the agents have: by the file, else one endpoint."""
+        if self.configured is not None:
+            return self.configured
+        return one_endpoint(base_url=self.base_url, api_key=self.api_key, model=self.model)
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must never be shown, wherever it turns up."""
-        return tuple(filter(None, (self.api_key, *self.access.secrets)))
+        of_agents = self.configured.secrets if self.configured is not None else ()
+        return tuple(dict.fromkeys(filter(None, (self.api_key, *of_agents, *self.access.secrets))))

@@ -84,11 +84,11 @@ def _endpoint(name: str, table: EndpointTable, environment: Mapping[str, str]) -
         given["base_url"] = environment.get(BASE_URL, "").strip()
         given.setdefault("key_variables", (API_KEY,))
     named: tuple[str, ...] = given.pop("key_variables", ())
-    keys = {each: environment.get(each, "") for each in named}
-    there = {variable: key for variable, key in keys.items() if key.strip()}
-    return Endpoint(
-        name=name, key_variables=tuple(there) or named, keys=tuple(dict.fromkeys(there.values())), **given
-    )
+    there: dict[str, str] = {}  # by key: the same one in two variables is one key, with one account's limits
+    for each in named:
+        if (key := environment.get(each, "")).strip():
+            there.setdefault(key, each)
+    return Endpoint(name=name, key_variables=tuple(there.values()) or named, keys=tuple(there), **given)
 
 
 def _model(name: str, table: ModelTable, only: str) -> ModelSettings:

@@ -100,7 +100,11 @@ Seconds = Annotated[float, Field(gt=0, le=DAY_S)]
 Dollars = Annotated[float, Field(ge=0, le=1_000_000)]
 Module = Annotated[
     str,
-    _matching(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", "place of a tool", 'write "package.module:name"'),
+    _matching(
+        r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*",
+        "place of a tool",
+        'write "package.module:name"',
+    ),
 ]
 
 

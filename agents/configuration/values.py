@@ -245,7 +245,7 @@ def one_endpoint(*, base_url: str, api_key: str, model: str) -> Configuration:
         name=DEFAULT,
         base_url=base_url,
         key_variables=("OPENAI_API_KEY",),
-        keys=(api_key,) if api_key else (),
+        keys=(api_key,) if api_key.strip() else (),
     )
     only = ModelSettings(name=model, endpoint=DEFAULT, id=model)
     return Configuration(

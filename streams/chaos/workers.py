@@ -283,6 +283,7 @@ def _environment(settings: Settings) -> dict[str, str]:
         "ANABRANCH_HEARTBEAT_S": str(settings.heartbeat_s),
         "ANABRANCH_DRAIN_S": str(settings.drain_s),
         "ANABRANCH_STALL_S": str(settings.stall_s),
+        "ANABRANCH_CONFIG": os.devnull,  # whatever stands where the rounds are run
         "ANABRANCH_MODEL": settings.model,
         "OPENAI_BASE_URL": settings.base_url,
         "OPENAI_API_KEY": "no-key-is-needed",

@@ -163,18 +163,20 @@ async def _model(settings: "Settings", latency: str) -> "Behaviour | None":
     Raises:
         Stop: the configured endpoint cannot be used.
     """
+    from agents.configuration.values import DEFAULT
     from agents.ports import ModelError
     from agents.simulator import Behaviour, parse_latency
     from streams.cli.endpoint import advice, list_models
 
+    endpoint = settings.configuration.endpoints[DEFAULT]
     if not settings.api_key.strip() and not settings.base_url:
         return Behaviour(latency=parse_latency(latency))
     try:
-        await list_models(settings)
+        await list_models(endpoint)
     except ModelError as error:
         # One that only has no list of its models may still answer.
         if error.kind in {"bad_key", "connection"} or not settings.model:
-            raise Stop(f"{error.reason}; to do: {advice(settings, error)}", Exit.POOR) from None
+            raise Stop(f"{error.reason}; to do: {advice(endpoint, error)}", Exit.POOR) from None
     return None
 
 

@@ -2,39 +2,26 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from streams.access import IN_FILES, SASL_SSL, VARIABLES, Access
 from streams.cli.exits import Exit, run
-from streams.cli.options import AsJson, Brokers, Lanes, Prefix
+from streams.cli.finding import Finding, Level
+from streams.cli.options import AsJson, Brokers, Config, Lanes, Prefix
 from streams.cli.output import console, print_json, say, typed
 from streams.redaction import is_sure
 from streams.settings import Settings
 
+if TYPE_CHECKING:
+    from agents.configuration.problems import BadConfiguration
+
+ABOUT = 13
+"""Letters of the longest word for what a finding is about."""
+
 CONNECT_S = 3.0
 """Seconds that a broker may take to accept a connection."""
-
-SHOWN = 8
-"""Models that the finding about them names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing looked at.
-
-    Attributes:
-        about: ``access``, ``brokers``, ``topics``, ``lag``, ``key``, ``endpoint`` or ``model``.
-        level: A ``problem`` keeps the system from working, a ``warning`` may.
-        to_do: What to do about it.
-    """
-
-    about: str
-    level: Literal["fine", "warning", "problem"]
-    what: str
-    to_do: str = ""
 
 
 def doctor(
@@ -42,23 +29,32 @@ def doctor(
     prefix: Prefix = None,
     lanes: Lanes = None,
     model: Annotated[str | None, typer.Option(help="The model to look for.", show_default=False)] = None,
-    base_url: Annotated[str | None, typer.Option(help="The endpoint to ask.", show_default=False)] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="The one endpoint to ask, and no file.", show_default=False)
+    ] = None,
+    config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look at brokers, topics, key, endpoint and model, and say what to do about what is wrong.
+    """Look at brokers, topics, configuration, keys, endpoints, models and tools; say what to do.
 
-    It spends nothing and never prints the key. Exit code 1 where there is a problem.
+    It spends nothing and never prints a key. Exit code 1 where there is a problem.
 
     [dim]ANABRANCH_MODEL=kimi-k2 anabranch doctor --base-url https://api.moonshot.ai/v1[/dim]
     """
-    from streams.cli.environment import settings
+    from agents.configuration.problems import BadConfiguration
+    from streams.cli.environment import configured, settings
     from streams.cli.quiet import quiet
 
     async def look() -> bool:
-        quiet()
         ours = settings(brokers=brokers, prefix=prefix, lanes=lanes, model=model, base_url=base_url)
+        bad: BadConfiguration | None = None
+        try:
+            ours = configured(ours, config=config, base_url=base_url, model=model)
+        except BadConfiguration as error:
+            bad = error
+        quiet(ours)
         well = True
-        async for finding in examine(ours):
+        async for finding in examine(ours, bad):
             well = well and finding.level != "problem"
             _print(finding, as_json=as_json)
         return well
@@ -67,14 +63,23 @@ def doctor(
         raise typer.Exit(Exit.POOR)
 
 
-async def examine(settings: Settings) -> AsyncIterator[Finding]:
-    """Every finding, in the order in which one should care."""
+async def examine(settings: Settings, bad: "BadConfiguration | None" = None) -> AsyncIterator[Finding]:
+    """Every finding, in the order in which one should care.
+
+    Args:
+        settings: What is set.
+        bad: What is wrong with the file of the agents' side, so that they cannot be looked at.
+    """
+    from streams.cli.doctor_agents import agents
+
     async for finding in _log(settings):
         yield finding
-    for finding in _key(settings):
-        yield finding
-    async for finding in _endpoint(settings):
-        yield finding
+    for problem in bad.problems if bad is not None else ():
+        what = f"{problem.place}: {problem.what}"
+        yield Finding(about="configuration", level="problem", what=what, to_do=problem.to_do)
+    if bad is None:
+        async for finding in agents(settings):
+            yield finding
 
 
 async def _log(settings: Settings) -> AsyncIterator[Finding]:
@@ -89,7 +94,7 @@ async def _log(settings: Settings) -> AsyncIterator[Finding]:
     todo = "`anabranch broker start` starts one here, ANABRANCH_BROKERS names others"
     for address, fault in zip(addresses, faults, strict=True):
         if fault:
-            level: Literal["warning", "problem"] = "problem" if all(faults) else "warning"
+            level: Level = "problem" if all(faults) else "warning"
             yield Finding(about="brokers", level=level, what=f"{address}: {fault}", to_do=todo)
         else:
             yield Finding(about="brokers", level="fine", what=f"{address} takes connections")
@@ -164,62 +169,13 @@ async def _unreachable(address: str) -> str:
     return ""
 
 
-def _key(settings: Settings) -> list[Finding]:
-    from streams.cli.endpoint import is_local, key_fault, wrong_endpoint
-
-    if not settings.api_key.strip():
-        if settings.base_url and is_local(settings.base_url):
-            return [Finding(about="key", level="fine", what="none, and a local endpoint needs none")]
-        todo = "set OPENAI_API_KEY; without a key: `anabranch model`, and OPENAI_BASE_URL as it says"
-        return [Finding(about="key", level="problem", what="OPENAI_API_KEY is not set", to_do=todo)]
-    local = is_local(settings.base_url)
-    found = []
-    if fault := key_fault(settings.api_key):
-        level: Literal["warning", "problem"] = "warning" if local else "problem"
-        todo = "set OPENAI_API_KEY to the key alone, as the provider shows it"
-        found.append(Finding(about="key", level=level, what=f"OPENAI_API_KEY {fault}", to_do=todo))
-    if not local and (foreign := wrong_endpoint(settings.base_url, settings.api_key)):
-        todo = "set OPENAI_BASE_URL to it, or OPENAI_API_KEY to a key of the endpoint you want"
-        found.append(Finding(about="key", level="problem", what=foreign, to_do=todo))
-    return found or [Finding(about="key", level="fine", what="is set, and looks like one")]
-
-
-async def _endpoint(settings: Settings) -> AsyncIterator[Finding]:
-    from agents.models.faults import PUBLIC_URL
-    from agents.ports import ModelError
-    from streams.cli.endpoint import advice, list_models, nearest
-
-    url = settings.base_url or PUBLIC_URL
-    if not settings.base_url and not settings.api_key.strip():
-        return  # said already
-    try:
-        listing = await list_models(settings)
-    except ModelError as error:
-        yield Finding(about="endpoint", level="problem", what=error.reason, to_do=advice(settings, error))
-        return
-    label = " (simulated)" if listing.simulated else ""
-    more = f" and {len(listing.models) - SHOWN} more" if len(listing.models) > SHOWN else ""
-    has = ", ".join(listing.models[:SHOWN]) + more
-    yield Finding(about="endpoint", level="fine", what=f"{url}{label} has {has or 'no models'}")
-    if settings.model in listing.models:
-        yield Finding(about="model", level="fine", what=f"{settings.model} is there")
-    elif settings.model:
-        todo = f"set ANABRANCH_MODEL; {nearest(settings.model, listing.models)}"
-        yield Finding(about="model", level="problem", what=f"{settings.model} is not there", to_do=todo)
-    elif len(listing.models) == 1:
-        yield Finding(about="model", level="fine", what=f"none is set, so the only one: {listing.models[0]}")
-    else:
-        todo = f"set ANABRANCH_MODEL; {nearest('', listing.models)}"
-        yield Finding(about="model", level="problem", what="none is set", to_do=todo)
-
-
 def _print(finding: Finding, *, as_json: bool) -> None:
     if as_json:
         print_json(typed(finding))
         return
     mark = {"fine": "[green]fine   [/green]", "warning": "[yellow]warning[/yellow]"}.get(finding.level)
     out = console()
-    out.print(f"{mark or '[red]problem[/red]'} [bold]{finding.about:<9}[/bold]", end="")
+    out.print(f"{mark or '[red]problem[/red]'} [bold]{finding.about:<{ABOUT}}[/bold]", end="")
     say(out, finding.what)
     if finding.to_do:
-        say(out, f"{'':<18}to do: {finding.to_do}")
+        say(out, f"{'':<{ABOUT + 9}}to do: {finding.to_do}")

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -11,10 +10,10 @@ import orjson
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from agents.configuration.values import DEFAULT, Endpoint
+from agents.configuration.variables import BASE_URL
 from agents.models.client import SIMULATED_HEADER
 from agents.models.faults import PUBLIC_URL, Faults
 from agents.ports import ModelError
-from streams.settings import Settings
 
 ASK_S: Final = 10.0
 """Seconds that an endpoint may take to list its models."""
@@ -56,24 +55,27 @@ class Listing:
     simulated: bool
 
 
-async def list_models(settings: Settings, *, within_s: float = ASK_S) -> Listing:
+async def list_models(asked: Endpoint, key: str | None = None, *, within_s: float = ASK_S) -> Listing:
     """Ask the endpoint for its models (``GET /models``), once.
+
+    Args:
+        asked: The endpoint.
+        key: One of its keys; None: its first, where it has one.
+        within_s: Seconds that it may take.
 
     Raises:
         ModelError: it did not list them; its kind says why.
     """
-    url, key = settings.base_url or PUBLIC_URL, settings.api_key.strip()
-    endpoint = Faults(
-        Endpoint(name=DEFAULT, base_url=url, key_variables=("OPENAI_API_KEY",), keys=(key,) if key else ())
-    )
-    if not key.isascii() or re.search(r"\s|[^ -~]", key):
+    given = next(iter(asked.keys), "") if key is None else key
+    endpoint, sent = Faults(asked), given.strip()
+    if not sent.isascii() or re.search(r"\s|[^ -~]", sent):
         raise endpoint.error("bad_key", "the key was not sent: it has blanks, or letters that no key has")
-    client = AsyncOpenAI(base_url=url, api_key=key or "none", max_retries=0, timeout=within_s)
+    client = AsyncOpenAI(base_url=endpoint.url, api_key=sent or "none", max_retries=0, timeout=within_s)
     try:
         response = await client.get("/models", cast_to=httpx2.Response)
     except APIStatusError as refused:
         answer = refused.response
-        raise endpoint.refused(answer.status_code, answer.headers, answer.content) from None
+        raise endpoint.refused(answer.status_code, answer.headers, answer.content, key=given) from None
     except Exception as exception:
         wrapped = exception.__cause__ if isinstance(exception, APIConnectionError) else None
         error = endpoint.failed(wrapped if isinstance(wrapped, Exception) else exception)
@@ -85,7 +87,7 @@ async def list_models(settings: Settings, *, within_s: float = ASK_S) -> Listing
     try:
         names = tuple(str(model["id"]) for model in orjson.loads(response.content)["data"])
     except (ValueError, KeyError, TypeError):
-        raise endpoint.refused(response.status_code, response.headers, response.content) from None
+        raise endpoint.refused(response.status_code, response.headers, response.content, key=given) from None
     return Listing(models=names, simulated=response.headers.get(SIMULATED_HEADER) == "1")
 
 
@@ -121,36 +123,46 @@ def wrong_endpoint(base_url: str, api_key: str) -> str:
     return ""
 
 
-def advice(settings: Settings, error: ModelError) -> str:
-    """What to do about an endpoint that did not list its models."""
-    host = urlsplit(settings.base_url or PUBLIC_URL).hostname or ""
+def address(endpoint: Endpoint) -> str:
+    """Where the address of an endpoint is configured."""
+    return BASE_URL if endpoint.name == DEFAULT else f"base_url of endpoints.{endpoint.name}"
+
+
+def variables(endpoint: Endpoint) -> str:
+    """Where its keys are configured."""
+    named = " or ".join(endpoint.key_variables)
+    return named or f"key_variables of endpoints.{endpoint.name}"
+
+
+def advice(endpoint: Endpoint, error: ModelError, key: str | None = None) -> str:
+    """What to do about an endpoint that did not list its models.
+
+    Args:
+        endpoint: The endpoint.
+        error: What came of asking it.
+        key: The key that it was asked with; None: its first.
+    """
+    host = urlsplit(endpoint.base_url or PUBLIC_URL).hostname or ""
+    given = next(iter(endpoint.keys), "") if key is None else key
+    where = address(endpoint)
     match error.kind:
         case "bad_key":
-            if foreign := wrong_endpoint(settings.base_url, settings.api_key):
-                return f"{foreign}: set OPENAI_BASE_URL to it"
+            if foreign := wrong_endpoint(endpoint.base_url, given):
+                return f"{foreign}: set {where} to it"
             if host in MOONSHOT:
                 platform, other, theirs = MOONSHOT[host]
                 return (
                     f"{host} takes keys of {platform} only, and the two platforms' keys are not "
-                    f"interchangeable: for a key of {theirs} set OPENAI_BASE_URL={other}"
+                    f"interchangeable: for a key of {theirs} set {where}={other}"
                 )
-            return f"set OPENAI_API_KEY to a key of {host}"
+            return f"set {variables(endpoint)} to a key of {host}"
         case "connection" | "timeout":
-            if is_local(settings.base_url):
+            if is_local(endpoint.base_url):
                 return "start it, or a simulated one by `anabranch model`"
-            return "check OPENAI_BASE_URL, and whether this machine reaches it"
+            return f"check {where}, and whether this machine reaches it"
         case "quota":
             return "top up the account, or use another key"
         case "misconfigured":
-            return "check OPENAI_BASE_URL: it ends with /v1 at most endpoints"
+            return f"check {where}: it ends with /v1 at most endpoints"
         case _:
             return "try again in a while; if it stays so, ask the provider"
-
-
-def nearest(name: str, models: tuple[str, ...]) -> str:
-    """``did you mean ...?``, or the first names there are."""
-    lower = {each.lower(): each for each in models}
-    if found := get_close_matches(name.lower(), lower, n=1, cutoff=0.5):
-        return f"did you mean {lower[found[0]]}?"
-    shown = ", ".join(models[:10]) or "none"
-    return f"there are: {shown}" + (f" and {len(models) - 10} more" if len(models) > 10 else "")  # noqa: PLR2004

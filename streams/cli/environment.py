@@ -1,9 +1,12 @@
-"""Settings from flags, the environment and defaults, in this order. Nothing else reads the environment."""
+"""Settings from flags, ``anabranch.toml``, the environment and defaults, in this order.
+
+Nothing else reads the environment.
+"""
 
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +32,12 @@ VARIABLES: Final = {
 }
 """The environment variable of each setting that has one."""
 
+CONFIG: Final = "ANABRANCH_CONFIG"
+"""The variable that names the file of the agents' side."""
+
+FILE: Final = Path("anabranch.toml")
+"""The file where neither flag nor variable names one, if it is there."""
+
 _NUMBERS: Final = {field.name: field.type for field in fields(Settings) if field.type in {int, float}}
 
 
@@ -52,6 +61,68 @@ def settings(environment: Mapping[str, str] | None = None, **flags: Any) -> Sett
         if given.get(name, 1) < 1:
             raise Stop(f"{name} is {given[name]}; it must be 1 or more", Exit.USAGE)
     return Settings(**given)
+
+
+def configured(
+    ours: Settings,
+    *,
+    config: Path | None = None,
+    base_url: str | None = None,
+    model: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Settings:
+    """The settings with what the file of the agents' side says, where there is one.
+
+    Args:
+        ours: The settings without it.
+        config: The flag that names the file; it goes before the variable, and that before :data:`FILE`.
+        base_url: A flag that names the one endpoint there is to be, so that no file is read.
+        model: A flag that names the model where goal, plan and kind name none.
+        environment: All variables; None: those of this process.
+
+    Raises:
+        Stop: the file cannot be read, or the flags do not fit together.
+        BadConfiguration: the file says what cannot be; its problems have their lines.
+    """
+    environment = os.environ if environment is None else environment
+    if base_url is not None:
+        if config is not None:
+            raise Stop(
+                "--base-url is for one endpoint, --config for a file of them: leave one out", Exit.USAGE
+            )
+        return ours
+    named = config or (Path(text) if (text := environment.get(CONFIG, "").strip()) else None)
+    if named is None and not FILE.is_file():
+        return ours
+    from agents.configuration.building import with_model
+    from agents.configuration.problems import nearest
+    from agents.configuration.reading import decoded, read_configuration
+
+    file = named or FILE
+    try:
+        text = decoded(file.read_bytes(), path=str(file))
+    except OSError as error:
+        reason = error.strerror or error
+        raise Stop(
+            f"{file} cannot be read ({reason}): --config and {CONFIG} name the file", Exit.USAGE
+        ) from None
+    found = read_configuration(text, path=str(file), environment=environment)
+    if model is not None:
+        if not found.open_models and model not in found.models:
+            raise Stop(
+                f"--model {model}: no model of {file} has that name; {nearest(model, list(found.models))}",
+                Exit.USAGE,
+            )
+        found = with_model(found, model)
+    return replace(ours, configured=found)
+
+
+def stray_variables(ours: Settings, environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Variables that look as if they set something of an endpoint or a tool server, and set nothing."""
+    from agents.configuration.variables import stray
+
+    names = {"endpoints": tuple(ours.configuration.endpoints), "servers": tuple(ours.configuration.servers)}
+    return stray(names, os.environ if environment is None else environment)
 
 
 def kafka_access(environment: Mapping[str, str]) -> Access:

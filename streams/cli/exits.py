@@ -85,6 +85,7 @@ _ERRORS = {
     Exit.LATE: {"builtins.TimeoutError"},
     Exit.UNREACHABLE: {"streams.log.LogUnavailable"},
     Exit.USAGE: {
+        "agents.configuration.problems.BadConfiguration",
         "streams.access.BadAccess",
         "streams.wire.goal_fields.BadFields",
         "streams.wire.envelope.Unwritable",

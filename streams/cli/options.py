@@ -36,6 +36,15 @@ Lanes = Annotated[
         show_default=False,
     ),
 ]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Endpoints, models, kinds and tools. [dim]\\[ANABRANCH_CONFIG, or ./anabranch.toml][/dim]",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 Home = Annotated[
     Path, typer.Option("--home", help="Where Kafka is installed and keeps its data.", show_default=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from streams.cli.exits import Exit, Stop, run
-from streams.cli.options import AsJson, Brokers, Lanes, Prefix
+from streams.cli.options import AsJson, Brokers, Config, Lanes, Prefix
 from streams.settings import Settings
 
 
@@ -39,10 +39,12 @@ def worker(
     base_url: Annotated[
         str | None,
         typer.Option(
-            help="The model endpoint, with /v1. [dim]\\[OPENAI_BASE_URL, or OpenAI's own][/dim]",
+            help="The one model endpoint, with /v1, and no file. "
+            "[dim]\\[OPENAI_BASE_URL, or OpenAI's own][/dim]",
             show_default=False,
         ),
     ] = None,
+    config: Config = None,
     wait: Annotated[
         float, typer.Option(min=0, help="Seconds to wait for Kafka and the model endpoint at the start.")
     ] = 30.0,
@@ -52,8 +54,8 @@ def worker(
     """Run a worker: intake, orchestrator and lanes of the partitions it is given, until it is told to stop.
 
     Start as many as you like, anywhere: they share the partitions, and take over from one another.
-    SIGTERM or Ctrl-C lets running sub-agents finish; a second one ends at once. The key comes from
-    OPENAI_API_KEY only. Logs go to stderr, as JSON lines unless that is a terminal.
+    SIGTERM or Ctrl-C lets running sub-agents finish; a second one ends at once. Keys come from
+    environment variables only. Logs go to stderr, as JSON lines unless that is a terminal.
 
     [bold]Examples[/bold]
 
@@ -61,7 +63,7 @@ def worker(
 
     anabranch worker --name worker-0 --concurrency 200 --brokers kafka-1:9092,kafka-2:9092
     """
-    from streams.cli.environment import settings
+    from streams.cli.environment import configured, settings
 
     async def work() -> None:
         ours = settings(
@@ -73,6 +75,7 @@ def worker(
             model=model,
             base_url=base_url,
         )
+        ours = configured(ours, config=config, base_url=base_url, model=model)
         await _work(ours, wait, level.upper(), as_json=as_json)
 
     run(work(), uvloop=True)

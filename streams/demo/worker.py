@@ -72,9 +72,10 @@ class Worker:
 
 
 def _environment(settings: Settings) -> dict[str, str]:
-    """Ours, without what belongs to another Kafka than the one that the worker is to use."""
+    """Ours, without what belongs to another Kafka, or to other models, than the worker is to use."""
     foreign = "ANABRANCH_KAFKA_" if settings.access == Access() else "\0"
-    return {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    return ours | {"ANABRANCH_CONFIG": os.devnull}
 
 
 async def start_worker(settings: Settings, log: Path) -> Worker:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agents.configuration.values import one_endpoint
 from agents.crew import assemble
 from agents.ports import Done, PlanMade
 from agents.simulator.behaviour import Behaviour
@@ -17,7 +18,7 @@ NAMES = ["attrs", "orjson", "certifi"]
 async def test_an_audit_of_three_packages() -> None:
     """Each package becomes a sub-task that asks the tool; the simulated replies are free and say so."""
     simulator = await start(Behaviour())
-    crew = await assemble(base_url=simulator.url, api_key="k", model="simulated")
+    crew = await assemble(one_endpoint(base_url=simulator.url, api_key="k", model="simulated"))
     attempt = MemoryAttempt()
     try:
         made = await crew.planner.plan(

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.configuration.problems import nearest
+from agents.configuration.values import DEFAULT, Endpoint
 from agents.ports import ModelError
-from streams.cli.endpoint import advice, key_fault, nearest, wrong_endpoint
+from streams.cli.endpoint import advice, key_fault, wrong_endpoint
 from streams.cli.exits import Exit
-from streams.settings import Settings
 from tests.cli.conftest import KEY, NOWHERE, anabranch, printed
 
 
@@ -120,8 +121,8 @@ def test_a_key_that_names_its_endpoint(url: str, key: str, address: str) -> None
 def test_moonshots_two_platforms_are_told_apart() -> None:
     """Their keys look alike, so only the refusal tells: it names the other one."""
     refused = ModelError("bad_key", "401", retry=False)
-    global_ = advice(Settings(base_url="https://api.moonshot.ai/v1", api_key="sk-abc"), refused)
-    chinese = advice(Settings(base_url="https://api.moonshot.cn/v1", api_key="sk-abc"), refused)
+    global_ = advice(Endpoint(name=DEFAULT, base_url="https://api.moonshot.ai/v1", keys=("sk-abc",)), refused)
+    chinese = advice(Endpoint(name=DEFAULT, base_url="https://api.moonshot.cn/v1", keys=("sk-abc",)), refused)
     assert "OPENAI_BASE_URL=https://api.moonshot.cn/v1" in global_
     assert "OPENAI_BASE_URL=https://api.moonshot.ai/v1" in chinese
 
