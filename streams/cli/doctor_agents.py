@@ -117,19 +117,18 @@ def _keys(configuration: Configuration, endpoint: Endpoint) -> Iterator[Finding]
 
 
 def _no_key(before: str, endpoint: Endpoint, *, local: bool) -> Finding:
-    if endpoint.base_url and local:
+    named, as_ever = variables(endpoint), endpoint.name == DEFAULT and endpoint.key_variables == (API_KEY,)
+    if local and endpoint.base_url and (as_ever or not endpoint.key_variables):
         return Finding(about="key", level="fine", what=f"{before}none, and a local endpoint needs none")
-    if not endpoint.key_variables:
-        todo = f"where it wants one: {variables(endpoint)}"
-        return Finding(about="key", level="warning", what=f"{before}it has none", to_do=todo)
-    if endpoint.key_variables == (API_KEY,) and endpoint.name == DEFAULT:
+    if as_ever:
         todo = f"set {API_KEY}; without a key: `anabranch model`, and OPENAI_BASE_URL as it says"
         return Finding(about="key", level="problem", what=f"{API_KEY} is not set", to_do=todo)
-    named = variables(endpoint)
-    what = (
-        f"{before}{named} is not set" if len(endpoint.key_variables) == 1 else f"{before}{named}: none is set"
-    )
-    return Finding(about="key", level="problem", what=what, to_do=f"set {named}")
+    if not endpoint.key_variables:
+        todo = f"where it wants one: {named}"
+        return Finding(about="key", level="warning", what=f"{before}it has none", to_do=todo)
+    unset = "is not set" if len(endpoint.key_variables) == 1 else "are not set, none of them"
+    level: Level = "warning" if local else "problem"
+    return Finding(about="key", level=level, what=f"{before}{named} {unset}", to_do=f"set {named}")
 
 
 def _endpoint(configuration: Configuration, asked: Asked, *, away: bool) -> Iterator[Finding]:

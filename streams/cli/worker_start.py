@@ -48,7 +48,7 @@ async def ready(settings: Settings, *, wait_s: float) -> Settings:
     if problems:
         told = "\n".join(f"  {each.topic} {each.what}; to do: {each.remedy}" for each in problems)
         raise Stop(f"the topics at {settings.brokers} are not right:\n{told}", Exit.POOR)
-    return await _with_models(settings, ends)
+    return await with_models(settings, ends)
 
 
 async def _patiently(ask: Callable[[], Awaitable[T]], ends: float) -> T:
@@ -69,7 +69,7 @@ async def _patiently(ask: Callable[[], Awaitable[T]], ends: float) -> T:
             await asyncio.sleep(AGAIN_S)
 
 
-async def _with_models(settings: Settings, ends: float) -> Settings:
+async def with_models(settings: Settings, ends: float) -> Settings:
     """The settings with a model where goals name none, after a look at what the endpoints have."""
     configuration = settings.configuration
     asked = [each for each in configuration.endpoints.values() if _can_be_asked(each)]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from agents.simulator import Behaviour, start
 from streams.cli import app
-from streams.cli.environment import VARIABLES
+from streams.cli.environment import CONFIG, VARIABLES
 
 KEY = "the-right-key-of-this-endpoint"
 NOWHERE = "127.0.0.1:1"
@@ -23,7 +23,7 @@ NOWHERE = "127.0.0.1:1"
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings of whoever runs the tests, and no broker that happens to be there."""
-    for variable in VARIABLES.values():
+    for variable in (CONFIG, *VARIABLES.values()):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("ANABRANCH_BROKERS", NOWHERE)
 
