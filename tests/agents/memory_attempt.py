@@ -1,10 +1,12 @@
 """An attempt in memory: it records and recalls like a lane's, and its waits move a clock of its own."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from agents.ports import ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.core.values import NO_USAGE, Grant, Usage
+from streams.memory_log.virtual_time import VirtualTimeLoop
 
 
 @dataclass(kw_only=True)
@@ -74,15 +76,21 @@ class MemoryAttempt:
         return reply
 
     async def wait(self, seconds: float) -> None:
-        """As the port says; only the attempt's own time passes."""
+        """As the port says; on virtual time it passes for all, else only for the attempt itself."""
         if seconds >= self.time_s:
             raise TimeoutError
+        if isinstance(asyncio.get_running_loop(), VirtualTimeLoop):
+            await asyncio.sleep(seconds)
         self.time_s -= seconds
         self.waits.append(seconds)
 
     async def wait_for(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """As the port says; no time passes."""
-        await ready()
+        """As the port says; the time that passes on the event loop is the attempt's."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        async with asyncio.timeout(self.time_s):
+            await ready()
+        self.time_s -= clock() - began
 
     def jitter(self) -> float:
         """The next of the given chances."""

@@ -1,0 +1,48 @@
+"""How long a call may take before it is taken to hang: by what others of its kind took."""
+
+import math
+from collections import deque
+
+KEPT = 100
+"""Calls whose latency is remembered."""
+
+ENOUGH = 20
+"""Calls before they say anything: until then a call has the attempt's whole time."""
+
+HIGH = 0.95
+TIMES = 4
+"""A call that takes so many times what this share of the last calls stayed below is taken to hang."""
+
+SHORTEST_S = 15.0
+"""No call is ended sooner: a queue at the provider is no hanging call."""
+
+EVERY = 10
+"""After so many calls it is reckoned anew."""
+
+
+class Latencies:
+    """What calls of one model and kind took lately, in seconds.
+
+    Attributes:
+        usual_s: The median, None while too few are known.
+        patience_s: When a call is taken to hang; infinite while too few are known.
+    """
+
+    def __init__(self) -> None:
+        self.usual_s: float | None = None
+        self.patience_s = math.inf
+        self._kept: deque[float] = deque(maxlen=KEPT)
+        self._since = 0
+
+    def note(self, seconds: float) -> None:
+        """A call took so long: to its reply, or to the end of all patience.
+
+        The latter count, too, so that an endpoint that has become slow for good is given more time.
+        """
+        self._kept.append(seconds)
+        self._since += 1
+        if len(self._kept) >= ENOUGH and (self._since >= EVERY or self.usual_s is None):
+            self._since = 0
+            ordered = sorted(self._kept)
+            self.usual_s = ordered[len(ordered) // 2]
+            self.patience_s = max(SHORTEST_S, TIMES * ordered[math.ceil(HIGH * len(ordered)) - 1])

@@ -1,0 +1,89 @@
+"""Those who wait for a turn at the same models: first come, first served."""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import TypeAlias
+
+COMING_S = 0.05
+"""Seconds that whoever was called has to come before the next is called as well: it may wait for a slot."""
+
+Look: TypeAlias = Callable[[float], tuple[int, float]]
+"""For a number of tokens: how many may come now, and the seconds until that may change by itself."""
+
+
+class Line:
+    """A queue in front of models. It lives on the event loop that its users run on.
+
+    Being called takes nothing: whoever comes looks again, and waits again where others were faster.
+
+    Args:
+        look: What there is for the one who is next.
+    """
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._waiting: list[tuple[int, float, asyncio.Future[None]]] = []
+        self._called: deque[float] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Nobody waits."""
+        self._drop()
+        return not self._waiting
+
+    async def wait(self, ticket: int, tokens: float) -> None:
+        """Wait to be called; lower tickets go first.
+
+        Args:
+            ticket: Given out once to each who waits, in order; it stays theirs when they wait again.
+            tokens: What they need.
+        """
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heappush(self._waiting, (ticket, tokens, turn))
+        self.pump()
+        try:
+            await turn
+        finally:
+            if not turn.done():
+                turn.cancel()
+            self.pump()
+
+    def came(self) -> None:
+        """One of those who were called is here, or will not come."""
+        if self._called:
+            self._called.popleft()
+
+    def end(self) -> None:
+        """Nobody waits any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def pump(self) -> None:
+        """Call whoever may come; to be told whenever something has changed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        while self._called and self._called[0] <= now - COMING_S:
+            self._called.popleft()
+        while not self.empty:
+            _, tokens, turn = self._waiting[0]
+            room, wait = self._look(tokens)
+            if room <= len(self._called):
+                wait = COMING_S if room else wait
+                if math.isfinite(wait):
+                    self._timer = loop.call_later(wait, self.pump)
+                return
+            heappop(self._waiting)
+            self._called.append(now)
+            turn.set_result(None)
+
+    def _drop(self) -> None:
+        """Forget those who left."""
+        while self._waiting and self._waiting[0][2].done():
+            heappop(self._waiting)

@@ -1,0 +1,269 @@
+"""All calls of models that leave this process: each is given a model and a key, or told to wait."""
+
+import asyncio
+import itertools
+import math
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from agents.configuration.values import Configuration, Kind, ModelSettings
+from agents.models.keys import Key
+from agents.models.lines import Line
+from agents.models.metrics import Metrics
+from agents.models.outcomes import Outcomes, Permit
+from agents.models.refusals import all_out, estimate, too_large
+from agents.models.routing import Routes
+from agents.models.targets import EndpointClient, EndpointTarget, ModelTarget
+from agents.ports import ModelError, ModelReply, ModelRequest
+
+MODELS = 1_000
+"""Models that are remembered. More there are only where any name may be asked for."""
+
+CALLED = 1_000
+"""Of those who wait, so many at once are told that there is nothing left to wait for."""
+
+Chain: TypeAlias = tuple[ModelTarget, ...]
+
+
+class NotNow(Exception):
+    """There is no turn for a call at the moment; its models may be waited for.
+
+    Attributes:
+        chain: The models whose turn it waits for.
+        tokens: What it needs.
+    """
+
+    def __init__(self, chain: Chain, tokens: float) -> None:
+        super().__init__("no turn now")
+        self.chain, self.tokens = chain, tokens
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its models."""
+        return tuple(target.name for target in self.chain)
+
+
+class Traffic:
+    """Routes, limits, breakers and counters of all calls of models of one process.
+
+    It lives on one event loop. Nothing in it waits but :meth:`turn`, and that takes nothing.
+
+    Args:
+        configuration: Endpoints, models and kinds.
+        clients: One for each endpoint, by its name.
+        metrics: Counters shared with the tools of the same process.
+
+    Attributes:
+        metrics: What is counted of every call.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        clients: Mapping[str, EndpointClient],
+        *,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.metrics = metrics or Metrics()
+        self._outcomes = Outcomes(self.metrics)
+        self._routes = Routes(configuration)
+        self._endpoints = {
+            name: EndpointTarget(endpoint, clients[name])
+            for name, endpoint in configuration.endpoints.items()
+        }
+        self._targets: OrderedDict[str, ModelTarget] = OrderedDict()
+        self._lines: dict[tuple[str, ...], Line] = {}
+        self._tickets = itertools.count(1)
+
+    def share(self, fraction: float) -> None:
+        """This worker's share of all accounts; one without lanes, 0, makes no calls that would count."""
+        if fraction <= 0:
+            return
+        for endpoint in self._endpoints.values():
+            endpoint.share(min(1.0, fraction), _now())
+        self._pump()
+
+    def close(self) -> None:
+        """Log what was counted. The clients are whoever's who made them."""
+        self.metrics.close()
+
+    def chain(self, request: ModelRequest) -> Chain:
+        """The models that a request may go to, the first choice first.
+
+        Raises:
+            ModelError: there is none: ``no_such_model``, ``context_exceeded`` (all are too small for
+                it), or all are out, with the reason.
+        """
+        targets = [self._target(model) for model in self._routes.chain(self._kind(request), request.model)]
+        live = tuple(target for target in targets if target.out is None)
+        if not live:
+            raise all_out(targets)
+        if any(target.settings.context_tokens is not None for target in live):
+            tokens = estimate(request)
+            fitting = tuple(t for t in live if tokens <= (t.settings.context_tokens or math.inf))
+            if not fitting:
+                raise too_large(live, tokens)
+            return fitting
+        return live
+
+    def take(self, request: ModelRequest, *, ticket: int | None, avoid: frozenset[str]) -> Permit:
+        """Take a model and a key for a call that leaves now.
+
+        Args:
+            request: What is to be asked.
+            ticket: Of one who has waited already; others go behind all who wait.
+            avoid: Models that are not to be taken, where there are others.
+
+        Raises:
+            NotNow: there is no turn at the moment.
+            ModelError: as :meth:`chain` says.
+        """
+        live = self.chain(request)
+        chain = tuple(target for target in live if target.name not in avoid) or live
+        tokens = estimate(request) if self._of_tokens(chain) else 0.0
+        line = self._lines.get(tuple(target.name for target in chain))
+        if ticket is None and line is not None and not line.empty:
+            raise NotNow(chain, tokens)
+        permit = self._permit(request, chain, tokens)
+        if line is not None and ticket is not None:
+            line.came()
+            line.pump()
+        if permit is None:
+            raise NotNow(chain, tokens)
+        return permit
+
+    def _permit(self, request: ModelRequest, chain: Chain, tokens: float) -> Permit | None:
+        now = _now()
+        target, key, _ = self._look(chain, tokens, now)
+        if target is None or key is None:
+            return None
+        target.endpoint.adaptive.in_use += 1
+        target.endpoint.ring.take(key)
+        spent = key.rates.take(now, tokens)
+        probe = target.breaker.begin()
+        if probe:
+            self._outcomes.breaker_changed(target)
+        return Permit(target=target, kind=self._kind(request), key=key, spent=spent, probe=probe)
+
+    async def turn(self, later: NotNow, ticket: int) -> None:
+        """Wait until it may be *ticket*'s turn. Nothing is taken: others may be faster."""
+        line = self._lines.get(later.names)
+        if line is None:
+            line = self._lines[later.names] = Line(lambda tokens: self._room(later.chain, tokens))
+        try:
+            await line.wait(ticket, later.tokens)
+        finally:
+            if line.empty and self._lines.get(later.names) is line:
+                line.end()
+                del self._lines[later.names]
+
+    def ticket(self) -> int:
+        """A place in the lines, behind all that were given out before."""
+        return next(self._tickets)
+
+    async def chat(self, permit: Permit, request: ModelRequest, timeout_s: float) -> ModelReply:
+        """Make the call that was permitted; what was taken for it is given back at its end.
+
+        Raises:
+            ModelError: there is no reply; it names endpoint and model, and what it says of them is noted.
+        """
+        target, began = permit.target, _now()
+        latencies = target.latencies(permit.kind.name)
+        had_s = min(timeout_s, latencies.patience_s)
+        ended = False
+        try:
+            reply = await target.endpoint.client.chat(
+                request,
+                model=target.settings,
+                key=permit.key.value,
+                timeout_s=had_s,
+                thinking=permit.kind.thinking,
+            )
+            ended = True
+        except ModelError as error:
+            ended = True
+            if error.kind == "timeout":
+                latencies.note(had_s)
+            self._outcomes.failed(permit, error, had_s=had_s, now=_now())
+            raise
+        finally:
+            if not ended:  # cancelled, or the program is broken: nothing is known of the endpoint
+                self._outcomes.dropped(permit, _now())
+            self._release(permit)
+        took_s = _now() - began
+        self._outcomes.answered(permit, reply, took_s=took_s, usual_s=latencies.usual_s, now=_now())
+        latencies.note(took_s)
+        return reply if reply.endpoint else replace(reply, endpoint=target.endpoint.settings.name)
+
+    def now(self) -> float:
+        """Seconds on the clock of the event loop."""
+        return _now()
+
+    def away_s(self, target: ModelTarget) -> float:
+        """Seconds that a model is not to be asked, by its breaker or by its provider's own word."""
+        return target.away_s(_now())
+
+    def limited_s(self, target: ModelTarget) -> float:
+        """Seconds until the provider lets the first of the model's keys go on."""
+        return target.endpoint.ring.limited_s(_now())
+
+    def _release(self, permit: Permit) -> None:
+        permit.key.in_use -= 1
+        permit.target.endpoint.adaptive.in_use -= 1
+        # In a moment: what became of the call is noted first.
+        if self._lines:
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def _pump(self) -> None:
+        for line in tuple(self._lines.values()):
+            line.pump()
+
+    def _room(self, chain: Chain, tokens: float) -> tuple[int, float]:
+        """How many of those who wait for these models may come now, and else the seconds until one may."""
+        if all(target.out is not None for target in chain):
+            return CALLED, 0.0  # all of them are to hear of it
+        target, key, wait = self._look(chain, tokens, _now())
+        if target is None or key is None:
+            return 0, wait
+        return target.room(key.rates.gap_s), 0.0
+
+    def _look(self, chain: Chain, tokens: float, now: float) -> tuple[ModelTarget | None, Key | None, float]:
+        """The first model of the chain that is there, and a key for it; else the seconds until one may be.
+
+        A model that is away is passed over, one whose endpoint is only busy is waited for: what it
+        falls back on is for trouble, not for load. The seconds are infinite where only an end of
+        another call can help.
+        """
+        shortest = math.inf
+        for target in chain:
+            if target.out is not None:
+                continue
+            away = target.away_s(now)
+            if away > 0:
+                shortest = min(shortest, away)
+                continue
+            if not target.endpoint.adaptive.room:
+                return None, None, shortest
+            key, wait = target.endpoint.ring.free(now, tokens)
+            return (target, key, 0.0) if key is not None else (None, None, min(wait, shortest))
+        return None, None, shortest
+
+    def _of_tokens(self, chain: Sequence[ModelTarget]) -> bool:
+        return any(target.endpoint.settings.tokens_per_minute is not None for target in chain)
+
+    def _kind(self, request: ModelRequest) -> Kind:
+        return self._routes.kind(request.kind)
+
+    def _target(self, model: ModelSettings) -> ModelTarget:
+        target = self._targets.get(model.name)
+        if target is None:
+            target = self._targets[model.name] = ModelTarget(model, self._endpoints[model.endpoint])
+            if len(self._targets) > MODELS:
+                self._targets.popitem(last=False)
+        return target
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
