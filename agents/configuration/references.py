@@ -134,7 +134,8 @@ def _kind(tables: Tables, at: Path, kind: CallTable) -> Iterator[Fault]:
         if kind.tools is not None and tool not in kind.tools:
             told = f"{dotted(here)} is the scope of a tool that the kind may not use"
             yield here, told, "add it to tools, or leave the scope out"
-        yield from list(json_faults(here, scope)) or _scope(here, tool, scope)
+        if not WILD & set(tool):
+            yield from list(json_faults(here, scope)) or _scope(here, tool, scope)
     if kind.schema_ is not None:
         yield from schema_faults((*at, "schema"), kind.schema_)
     others = tables.kinds.get(DEFAULT)
@@ -155,6 +156,9 @@ def _scope(at: Path, tool: str, scope: Mapping[str, Any]) -> Iterator[Fault]:
         except BadScope as bad:
             here = (*at, argument)
             yield here, f"{dotted(here)}: {bad.reason}", "docs/tools.md has all rules"
+        except (ValueError, OverflowError, RecursionError) as bad:  # patterns that no machine can keep
+            here = (*at, argument)
+            yield here, f"{dotted(here)} cannot be kept: {bad}", "docs/tools.md has all rules"
 
 
 def _tool(tables: Tables, at: Path, tool: str) -> Iterator[Fault]:

@@ -147,6 +147,11 @@ TWO = '[endpoints.a]\nbase_url = "http://a/v1"\n[endpoints.b]\nbase_url = "http:
                 "docs/tools.md has all rules"
             ),
         ),
+        ("[kinds.a.scopes.'x*']\nx = {max = 1}", "1: kinds.a.scopes.\"x*\" is 'x*', a wildcard"),
+        (
+            "[kinds.a.scopes.noop]\nx = {matches = 'a{99999999999}'}",
+            "2: kinds.a.scopes.noop.x cannot be kept: the repetition number is too large",
+        ),
         (
             "[kinds.a.scopes.noop]\nx = 1979-05-27",
             (
