@@ -72,7 +72,7 @@ def clashes(name: str) -> str:
 
 clashes.__name__ = "noop"
 
-mine = [area, factors, launch]
-computing = [factors, spin, die, fail]
+mine: list[Any] = [area, factors, launch]
+computing: list[Any] = [factors, spin, die, fail]
 silent = lambda: None  # noqa: E731 - a function without a docstring
 number = 7
