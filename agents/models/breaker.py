@@ -13,6 +13,9 @@ IN_A_ROW = 5
 OPEN_S = 30.0
 """Seconds it stays open; then one call tries."""
 
+EARLY_S = 2.0
+"""Seconds after the last failure from which one call may try that could not wait for the other moment."""
+
 WINDOW_S = 30.0
 SHARE = 0.5
 ENOUGH = 20
@@ -35,15 +38,21 @@ class Breaker:
         self.state: State = "closed"
         self._row = 0
         self._until = 0.0
+        self._early = 0.0
         self._recent: deque[tuple[float, bool]] = deque(maxlen=KEPT)
 
-    def wait(self, now: float) -> float:
-        """Seconds until a call may be made; 0: now; infinite while one call is trying."""
+    def wait(self, now: float, ends: float = math.inf) -> float:
+        """Seconds until a call may be made; 0: now; infinite while one call is trying.
+
+        Args:
+            now: When it is asked for.
+            ends: When the call is too late for whoever needs it.
+        """
         match self.state:
             case "closed":
                 return 0.0
             case "open":
-                return max(0.0, self._until - now)
+                return max(0.0, (self._until if self._until < ends else self._early) - now)
             case "half_open":
                 return math.inf
 
@@ -77,11 +86,12 @@ class Breaker:
         """A call ended without showing anything; the next one tries instead."""
         if probe:
             self.state = "open"
-            self._until = now
+            self._until = self._early = now
 
     def _open(self, now: float) -> None:
         self.state = "open"
         self._until = now + OPEN_S
+        self._early = now + EARLY_S
         self._row = 0
         self._recent.clear()
 

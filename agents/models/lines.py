@@ -10,8 +10,9 @@ from typing import TypeAlias
 COMING_S = 0.05
 """Seconds that whoever was called has to come before the next is called as well: it may wait for a slot."""
 
-Look: TypeAlias = Callable[[float], tuple[int, float]]
-"""For a number of tokens: how many may come now, and the seconds until that may change by itself."""
+Look: TypeAlias = Callable[[float, float], tuple[int, float]]
+"""For a number of tokens, and the time when the first of all who wait has to leave: how many may come
+now, and the seconds until that may change by itself."""
 
 
 class Line:
@@ -26,6 +27,7 @@ class Line:
     def __init__(self, look: Look) -> None:
         self._look = look
         self._waiting: list[tuple[int, float, asyncio.Future[None]]] = []
+        self._ends: list[tuple[float, int, asyncio.Future[None]]] = []
         self._called: deque[float] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -35,15 +37,24 @@ class Line:
         self._drop()
         return not self._waiting
 
-    async def wait(self, ticket: int, tokens: float) -> None:
+    @property
+    def ends(self) -> float:
+        """When the first of those who wait has to leave, seconds on the loop's clock; else infinite."""
+        while self._ends and self._ends[0][2].done():
+            heappop(self._ends)
+        return self._ends[0][0] if self._ends else math.inf
+
+    async def wait(self, ticket: int, tokens: float, ends: float) -> None:
         """Wait to be called; lower tickets go first.
 
         Args:
             ticket: Given out once to each who waits, in order; it stays theirs when they wait again.
             tokens: What they need.
+            ends: When they have to leave, seconds on the loop's clock.
         """
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heappush(self._waiting, (ticket, tokens, turn))
+        heappush(self._ends, (ends, ticket, turn))
         self.pump()
         try:
             await turn
@@ -73,7 +84,7 @@ class Line:
             self._called.popleft()
         while not self.empty:
             _, tokens, turn = self._waiting[0]
-            room, wait = self._look(tokens)
+            room, wait = self._look(tokens, self.ends)
             if room <= len(self._called):
                 wait = COMING_S if room else wait
                 if math.isfinite(wait):

@@ -1,5 +1,6 @@
 """The one place that decides whether a model call is made again, where, and when."""
 
+import math
 from collections.abc import Callable
 
 import structlog
@@ -68,7 +69,7 @@ class PatientModel:
     async def _turn(self, later: NotNow, course: "Course", attempt: Attempt) -> None:
         ticket = course.ticket = course.ticket or self._traffic.ticket()
         try:
-            await attempt.wait_for(lambda: self._traffic.turn(later, ticket))
+            await attempt.wait_for(lambda: self._traffic.turn(later, ticket, course.ends))
         except TimeoutError:
             raise course.too_late(f"no turn at {', '.join(later.names)} within this attempt's time") from None
 
@@ -86,6 +87,7 @@ class Course:
 
     Attributes:
         ticket: Its place in the lines, once it has waited.
+        ends: When the attempt's time is over, seconds on the loop's clock.
         pause_s: Seconds to wait before the next try; None: none at all.
     """
 
@@ -95,6 +97,7 @@ class Course:
         self._avoid: frozenset[str] = frozenset()
         self._last: ModelError | None = None
         self.ticket: int | None = None
+        self.ends = math.inf
         self.pause_s: float | None = None
 
     async def call(self, request: ModelRequest, timeout_s: float) -> ModelReply:
@@ -104,14 +107,13 @@ class Course:
             NotNow: there is no turn for it at the moment.
             ModelError: there is no reply, and it is decided what is made of that.
         """
-        clock = self._traffic.now
-        began = clock()
-        permit = self._traffic.take(request, ticket=self.ticket, avoid=self._avoid)
+        self.ends = self._traffic.now() + timeout_s
+        permit = self._traffic.take(request, ticket=self.ticket, avoid=self._avoid, ends=self.ends)
         try:
             return await self._traffic.chat(permit, request, timeout_s)
         except ModelError as error:
             self._last = error
-            error.decision = self._decide(error, permit, request, timeout_s - (clock() - began))
+            error.decision = self._decide(error, permit, request, self.ends - self._traffic.now())
             self._traffic.metrics.failed(error)
             raise
 

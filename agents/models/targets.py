@@ -1,5 +1,6 @@
 """What can be asked: an endpoint and its models, with all that is known of how they are doing."""
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -94,9 +95,14 @@ class ModelTarget:
         """What its calls for this kind took. Kinds are those of the configuration, so they are few."""
         return self._latencies.setdefault(kind, Latencies())
 
-    def away_s(self, now: float) -> float:
-        """Seconds until it may be asked again; 0 where it is only a matter of turns at its endpoint."""
-        wait = self.breaker.wait(now)
+    def away_s(self, now: float, ends: float = math.inf) -> float:
+        """Seconds until it may be asked again; 0 where it is only a matter of turns at its endpoint.
+
+        Args:
+            now: When it is asked for.
+            ends: When a call is too late for whoever needs it.
+        """
+        wait = self.breaker.wait(now, ends)
         limited = self.endpoint.ring.limited_s(now)
         return max(wait, limited if limited > LONG_S else 0.0)
 

@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from agents.configuration.values import Configuration, Kind, ModelSettings
@@ -25,6 +26,9 @@ CALLED = 1_000
 """Of those who wait, so many at once are told that there is nothing left to wait for."""
 
 Chain: TypeAlias = tuple[ModelTarget, ...]
+
+Found: TypeAlias = tuple[ModelTarget | None, Key | None, float]
+"""A model and its key, or neither and the seconds until there may be one."""
 
 
 class NotNow(Exception):
@@ -108,13 +112,16 @@ class Traffic:
             return fitting
         return live
 
-    def take(self, request: ModelRequest, *, ticket: int | None, avoid: frozenset[str]) -> Permit:
+    def take(
+        self, request: ModelRequest, *, ticket: int | None, avoid: frozenset[str], ends: float
+    ) -> Permit:
         """Take a model and a key for a call that leaves now.
 
         Args:
             request: What is to be asked.
             ticket: Of one who has waited already; others go behind all who wait.
             avoid: Models that are not to be taken, where there are others.
+            ends: When the call is too late, seconds on the loop's clock.
 
         Raises:
             NotNow: there is no turn at the moment.
@@ -126,7 +133,9 @@ class Traffic:
         line = self._lines.get(tuple(target.name for target in chain))
         if ticket is None and line is not None and not line.empty:
             raise NotNow(chain, tokens)
-        permit = self._permit(request, chain, tokens)
+        if line is not None:
+            ends = min(ends, line.ends)
+        permit = self._permit(request, chain, tokens, ends)
         if line is not None and ticket is not None:
             line.came()
             line.pump()
@@ -134,9 +143,9 @@ class Traffic:
             raise NotNow(chain, tokens)
         return permit
 
-    def _permit(self, request: ModelRequest, chain: Chain, tokens: float) -> Permit | None:
+    def _permit(self, request: ModelRequest, chain: Chain, tokens: float, ends: float) -> Permit | None:
         now = _now()
-        target, key, _ = self._look(chain, tokens, now)
+        target, key, _ = self._look(chain, tokens, now, ends)
         if target is None or key is None:
             return None
         target.endpoint.adaptive.in_use += 1
@@ -147,13 +156,13 @@ class Traffic:
             self._outcomes.breaker_changed(target)
         return Permit(target=target, kind=self._kind(request), key=key, spent=spent, probe=probe)
 
-    async def turn(self, later: NotNow, ticket: int) -> None:
-        """Wait until it may be *ticket*'s turn. Nothing is taken: others may be faster."""
+    async def turn(self, later: NotNow, ticket: int, ends: float) -> None:
+        """Wait until it may be the turn of *ticket*, who leaves at *ends*. Nothing is taken by that."""
         line = self._lines.get(later.names)
         if line is None:
-            line = self._lines[later.names] = Line(lambda tokens: self._room(later.chain, tokens))
+            line = self._lines[later.names] = Line(partial(self._room, later.chain))
         try:
-            await line.wait(ticket, later.tokens)
+            await line.wait(ticket, later.tokens, ends)
         finally:
             if line.empty and self._lines.get(later.names) is line:
                 line.end()
@@ -220,16 +229,23 @@ class Traffic:
         for line in tuple(self._lines.values()):
             line.pump()
 
-    def _room(self, chain: Chain, tokens: float) -> tuple[int, float]:
+    def _room(self, chain: Chain, tokens: float, ends: float) -> tuple[int, float]:
         """How many of those who wait for these models may come now, and else the seconds until one may."""
         if all(target.out is not None for target in chain):
             return CALLED, 0.0  # all of them are to hear of it
-        target, key, wait = self._look(chain, tokens, _now())
+        target, key, wait = self._look(chain, tokens, _now(), ends)
         if target is None or key is None:
             return 0, wait
         return target.room(key.rates.gap_s), 0.0
 
-    def _look(self, chain: Chain, tokens: float, now: float) -> tuple[ModelTarget | None, Key | None, float]:
+    def _look(self, chain: Chain, tokens: float, now: float, ends: float) -> Found:
+        """As :meth:`_first`; what cannot wait that long may try a model before its breaker's time."""
+        found = self._first(chain, tokens, now, math.inf)
+        if found[1] is None and now + found[2] >= ends:
+            return self._first(chain, tokens, now, ends)
+        return found
+
+    def _first(self, chain: Chain, tokens: float, now: float, ends: float) -> Found:
         """The first model of the chain that is there, and a key for it; else the seconds until one may be.
 
         A model that is away is passed over, one whose endpoint is only busy is waited for: what it
@@ -240,7 +256,7 @@ class Traffic:
         for target in chain:
             if target.out is not None:
                 continue
-            away = target.away_s(now)
+            away = target.away_s(now, ends)
             if away > 0:
                 shortest = min(shortest, away)
                 continue
