@@ -24,7 +24,8 @@ from agents.simulator.behaviour import (
     parse_latency,
 )
 from agents.simulator.counters import Call, Counters
-from agents.simulator.server import CALL_ID_HEADER, LABEL_HEADER, Simulator, serve, start
+from agents.simulator.responses import LABEL_HEADER
+from agents.simulator.server import CALL_ID_HEADER, Simulator, serve, start
 
 __all__ = [
     "CALL_ID_HEADER",

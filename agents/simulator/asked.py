@@ -1,6 +1,6 @@
 """A chat request, read as far as the simulated model looks at it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -61,6 +61,11 @@ class Asked:
         again: The planner is asked again, because its plan was refused.
         max_tokens: Output tokens at most.
         json_object: The reply is to be a JSON object.
+        schema: The JSON Schema that the reply is to keep to, or None.
+        thinking: The model is to think first.
+        stream: The reply is to be a stream.
+        usage_in_stream: It is to tell its usage.
+        model: The model asked for.
         rendered: The conversation as the model reads it, tools first.
         digest: A hash of what the model reads; requests with the same are the same request.
         user: The request's own ``user`` field, or an empty text.
@@ -75,6 +80,11 @@ class Asked:
     again: bool
     max_tokens: int
     json_object: bool
+    schema: Mapping[str, Any] | None
+    thinking: bool
+    stream: bool
+    usage_in_stream: bool
+    model: str
     rendered: bytes
     digest: str
     user: str
@@ -85,8 +95,8 @@ class Asked:
         return -(-len(self.rendered) // BYTES_A_TOKEN)
 
 
-def read(body: bytes) -> Asked:
-    """Read the body of a request.
+def read(body: bytes, models: Collection[str] = (MODEL,)) -> Asked:
+    """Read the body of a request to an endpoint that has these models.
 
     Raises:
         Rejected: it is no request that the chat API takes, or one for a model that is not there.
@@ -94,9 +104,7 @@ def read(body: bytes) -> Asked:
     request = _json(body)
     if not isinstance(request, dict):
         raise Rejected(Problem.bad_request("the body is no JSON object"))
-    _check_model(request.get("model"))
-    if request.get("stream"):
-        raise Rejected(Problem.bad_request("this endpoint does not stream", "stream"))
+    model = _model(request.get("model"), models)
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise Rejected(Problem.bad_request("messages must be a list of at least one message", "messages"))
@@ -108,7 +116,12 @@ def read(body: bytes) -> Asked:
     if role == SUB_AGENT and "input" in data and b"[[" in rendered:
         written += directives.read(orjson.dumps(data["input"]).decode())[1]
     max_tokens = _max_tokens(request)
-    response_format = request.get("response_format")
+    thinking = _thinking(request)
+    if thinking:
+        _check_thinking(request, messages)
+    shape = request.get("response_format")
+    shape = shape if isinstance(shape, dict) else {}
+    options = request.get("stream_options")
     return Asked(
         role=role,
         goal=goal,
@@ -118,26 +131,67 @@ def read(body: bytes) -> Asked:
         called=_called(messages) if len(messages) > _OPENING else (),
         again=role == PLANNER and len(messages) > _OPENING,
         max_tokens=max_tokens,
-        json_object=isinstance(response_format, dict) and response_format.get("type") == "json_object",
+        json_object=shape.get("type") == "json_object",
+        schema=_schema(shape, data, role),
+        thinking=thinking,
+        stream=bool(request.get("stream")),
+        usage_in_stream=isinstance(options, dict) and bool(options.get("include_usage")),
+        model=model,
         rendered=rendered,
         digest=blake2b(rendered + str(max_tokens).encode(), digest_size=16).hexdigest(),
         user=_string(request.get("user")),
     )
 
 
-def _check_model(model: Any) -> None:
+def _model(model: Any, models: Collection[str]) -> str:
     if not isinstance(model, str) or not model:
         raise Rejected(Problem.bad_request("you must provide a model parameter", "model"))
-    if model != MODEL:
+    if model not in models:
+        there = ", ".join(map(repr, models))
         raise Rejected(
             Problem(
                 status=404,
-                message=f"the model {model[:200]!r} does not exist; this endpoint has {MODEL!r} only",
+                message=f"the model {model[:200]!r} does not exist; this endpoint has {there} only",
                 type="invalid_request_error",
                 code="model_not_found",
                 param="model",
             )
         )
+    return model
+
+
+def _thinking(request: Mapping[str, Any]) -> bool:
+    """Whether the model is told to think, in any of the ways that endpoints have for it."""
+    switch, arguments = request.get("thinking"), request.get("chat_template_kwargs")
+    if isinstance(switch, dict):
+        return switch.get("type") == "enabled"
+    if isinstance(arguments, dict):
+        return arguments.get("thinking") is True
+    return request.get("reasoning_effort") in ("medium", "high", "xhigh")
+
+
+def _check_thinking(request: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> None:
+    """What Moonshot's endpoints refuse of a request to a model that thinks."""
+    if request.get("tool_choice") not in (None, "auto", "none"):
+        raise Rejected(
+            Problem.bad_request("tool_choice must be auto or none while the model thinks", "tool_choice")
+        )
+    for place, message in enumerate(messages):
+        if message.get("tool_calls") and not message.get("reasoning_content"):
+            text = f"reasoning_content is missing in the assistant message with tool calls at index {place}"
+            raise Rejected(Problem.bad_request(text, "messages"))
+
+
+def _schema(shape: Mapping[str, Any], data: Mapping[str, Any], role: str) -> Mapping[str, Any] | None:
+    """The schema that the reply is held to, else the one that the prompt of a sub-agent names."""
+    held_to = shape.get("json_schema")
+    if shape.get("type") == "json_schema":
+        schema = held_to.get("schema") if isinstance(held_to, dict) else None
+        if not isinstance(schema, dict):
+            raise Rejected(Problem.bad_request("json_schema must have a schema", "response_format"))
+        return schema
+    told = data.get("result_schema") if role == SUB_AGENT else None
+    return told if isinstance(told, dict) else None
 
 
 def _data(messages: Sequence[Mapping[str, Any]], role: str) -> Mapping[str, Any]:

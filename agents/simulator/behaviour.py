@@ -8,20 +8,30 @@ from statistics import NormalDist
 from typing import Literal, TypeAlias, cast, get_args
 
 MODEL = "simulated"
-"""The only model there is. A request for another one is answered 404, as elsewhere."""
+"""The model there is by default. A request for an unknown one is answered 404, as elsewhere."""
 
 FINGERPRINT = "anabranch-simulated"
 """``system_fingerprint`` of every reply."""
 
 FailureKind: TypeAlias = Literal[
-    "rate_limited", "overloaded", "server_error", "timeout", "cut", "truncated", "malformed"
+    "rate_limited",
+    "overloaded",
+    "server_error",
+    "timeout",
+    "cut",
+    "truncated",
+    "malformed",
+    "stalled",
+    "unfinished",
 ]
 """How a call can fail by chance.
 
 ``rate_limited``: 429 with Retry-After. ``overloaded``: 429 without. ``server_error``: 500.
 ``timeout``: no answer until the client leaves or ``Behaviour.hang_s`` is over. ``cut``: the
 connection ends in the middle of the body. ``truncated``: half a text, finish_reason ``length``.
-``malformed``: 200 with a broken JSON body.
+``malformed``: 200 with a broken JSON body. ``stalled``: a stream that hangs in its middle, until the
+client leaves or ``Behaviour.hang_s`` is over. ``unfinished``: a stream that closes in its middle as if it
+were at its end. Of these two a reply that is no stream hangs, or is half a body.
 """
 
 FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
@@ -87,11 +97,15 @@ class Behaviour:
         failures: Share of calls (0 to 1) that fail in each way.
         retry_after_s: Seconds that a ``rate_limited`` failure asks the client to wait.
         hang_s: Seconds after which a call that is never answered is cut.
+        models: The models there are; each is ``simulated``, or ``simulated-`` and a word.
         requests_per_minute: Calls accepted in any 60 s, or None for no limit. A refused call
             does not count against it.
         tokens_per_minute: Input and output tokens in any 60 s, or None for no limit.
         concurrency: Calls in flight at once, or None for no limit.
-        keys: API keys that are accepted; empty accepts everyone. They share one account.
+        keys: API keys that are accepted, each with an account of its own with these limits; empty
+            accepts everyone, on one account.
+        refused_keys: API keys that are refused (401) whatever *keys* says.
+        spent_keys: API keys whose account has no money left (403).
         calls_kept: Calls that the log of calls holds; older ones leave it.
     """
 
@@ -100,10 +114,13 @@ class Behaviour:
     failures: tuple[tuple[FailureKind, float], ...] = ()
     retry_after_s: float = 1.0
     hang_s: float = 600.0
+    models: tuple[str, ...] = (MODEL,)
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     concurrency: int | None = None
     keys: tuple[str, ...] = field(default=(), repr=False)
+    refused_keys: tuple[str, ...] = field(default=(), repr=False)
+    spent_keys: tuple[str, ...] = field(default=(), repr=False)
     calls_kept: int = 20_000
 
     def __post_init__(self) -> None:
@@ -121,6 +138,11 @@ class Behaviour:
         total = sum(rate for _, rate in self.failures)
         if total > 1 + 1e-9:
             raise BadBehaviour(f"failure rates add up to {total:g}; together they may be 1 at most")
+        for model in self.models:
+            if model != MODEL and not model.startswith(f"{MODEL}-"):
+                raise BadBehaviour(f"model {model!r}: a simulated model is called {MODEL}, or {MODEL}-WORD")
+        if not self.models:
+            raise BadBehaviour("there must be a model")
         for name in ("requests_per_minute", "tokens_per_minute", "concurrency"):
             limit = getattr(self, name)
             if limit is not None and limit < 1:

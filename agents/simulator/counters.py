@@ -1,7 +1,7 @@
 """What the endpoint counts, and its log of calls, for those who verify a run."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from agents.simulator.window import Window
@@ -20,6 +20,9 @@ class Call:
         digest: Hash of what the model read; empty where the request could not be read.
         nth: How many times the same request came before.
         call_id: The header ``x-client-request-id``, else the request's ``user``.
+        key: Whose it was: ``key 1`` for the first of the endpoint's keys, ``other`` for a foreign one,
+            empty where everyone is accepted.
+        model: The model it asked for.
         status: The HTTP status as text; ``cut`` for a connection cut by the endpoint, ``left``
             for a client that did not wait for the answer, ``open`` for neither yet.
         failure: The failure that chance chose, or None.
@@ -30,6 +33,8 @@ class Call:
     number: int
     at: float
     call_id: str
+    key: str = ""
+    model: str = ""
     digest: str = ""
     nth: int = 0
     role: str = ""
@@ -42,18 +47,65 @@ class Call:
     seconds: float | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class Counters:
-    """Counts since the start.
+class Rates:
+    """How many calls came in a second and in a minute, what they took of the account, and how many at once.
 
     Attributes:
-        calls: Chat requests that came, refused ones among them.
-        by_role: Of these, how many of each role.
-        by_status: How many ended in each way, as in :class:`Call`.
-        by_failure: How many failed by chance in each way.
-        by_limit: How many each of the account's limits refused.
+        calls: Calls that came, refused ones among them.
         in_flight: Calls accepted and unfinished now.
         in_flight_max: The most there were at once.
+        by_limit: How many each limit of the account refused: those beyond what it allows.
+    """
+
+    def __init__(self) -> None:
+        self.calls = self.in_flight = self.in_flight_max = 0
+        self.by_limit: dict[str, int] = {}
+        self._second, self._minute, self._tokens = Window(1.0, 50), Window(60.0), Window(60.0)
+
+    def note_call(self, now: float) -> None:
+        """A call came."""
+        self.calls += 1
+        self._second.add(now)
+        self._minute.add(now)
+
+    def note_begin(self) -> None:
+        """A call was accepted."""
+        self.in_flight += 1
+        self.in_flight_max = max(self.in_flight_max, self.in_flight)
+
+    def note_end(self) -> None:
+        """A call that was accepted is over."""
+        self.in_flight -= 1
+
+    def note_tokens(self, now: float, tokens: int) -> None:
+        """A call was answered, with so many tokens in and out."""
+        self._tokens.add(now, tokens)
+
+    def note_refusal(self, limit: str) -> None:
+        """A limit of the account refused a call."""
+        self.by_limit[limit] = self.by_limit.get(limit, 0) + 1
+
+    def report(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return {
+            "calls": self.calls,
+            "by_limit": self.by_limit,
+            "in_flight": self.in_flight,
+            "in_flight_max": self.in_flight_max,
+            "per_second_max": self._second.most,
+            "per_minute_max": self._minute.most,
+            "tokens_per_minute_max": self._tokens.most,
+        }
+
+
+class Counters(Rates):
+    """Counts of all calls since the start.
+
+    Attributes:
+        by_role: How many of the calls that could be read had each role.
+        by_status: How many ended in each way, as in :class:`Call`.
+        by_failure: How many failed by chance in each way.
+        by_key: The rates of each key, as :class:`Call` names it.
         tokens_in: Input tokens of answered calls, the cached ones among them.
         tokens_cached: Input tokens of answered calls that were cached.
         tokens_out: Output tokens of answered calls.
@@ -61,37 +113,26 @@ class Counters:
         dropped: Calls that the log no longer holds.
     """
 
-    kept: int
-    calls: int = 0
-    by_role: dict[str, int] = field(default_factory=dict)
-    by_status: dict[str, int] = field(default_factory=dict)
-    by_failure: dict[str, int] = field(default_factory=dict)
-    by_limit: dict[str, int] = field(default_factory=dict)
-    in_flight: int = 0
-    in_flight_max: int = 0
-    tokens_in: int = 0
-    tokens_cached: int = 0
-    tokens_out: int = 0
-    latency_s: float = 0.0
-    dropped: int = 0
-    _log: deque[Call] = field(init=False)
-    _second: Window = field(init=False)
-    _minute: Window = field(init=False)
-    _tokens_minute: Window = field(init=False)
+    def __init__(self, *, kept: int) -> None:
+        super().__init__()
+        self.by_role: dict[str, int] = {}
+        self.by_status: dict[str, int] = {}
+        self.by_failure: dict[str, int] = {}
+        self.by_key: dict[str, Rates] = {}
+        self.tokens_in = self.tokens_cached = self.tokens_out = self.dropped = 0
+        self.latency_s = 0.0
+        self._log: deque[Call] = deque(maxlen=kept)
 
-    def __post_init__(self) -> None:
-        self._log = deque(maxlen=self.kept)
-        self._second = Window(1.0, 50)
-        self._minute = Window(60.0)
-        self._tokens_minute = Window(60.0)
+    def of(self, key: str) -> Rates:
+        """The rates of a key."""
+        return self.by_key.setdefault(key, Rates())
 
-    def came(self, now: float, at: float, call_id: str) -> Call:
+    def came(self, now: float, at: float, *, call_id: str, key: str) -> Call:
         """A call came: *now* on the monotonic clock, *at* in seconds since 1970."""
-        self.calls += 1
-        self._second.add(now)
-        self._minute.add(now)
-        call = Call(number=self.calls, at=at, call_id=call_id)
-        if len(self._log) == self.kept:
+        self.note_call(now)
+        self.of(key).note_call(now)
+        call = Call(number=self.calls, at=at, call_id=call_id, key=key)
+        if len(self._log) == self._log.maxlen:
             self.dropped += 1
         self._log.append(call)
         return call
@@ -101,17 +142,23 @@ class Counters:
         call.role = role
         self.by_role[role] = self.by_role.get(role, 0) + 1
 
-    def began(self) -> None:
+    def began(self, call: Call) -> None:
         """A call was accepted."""
-        self.in_flight += 1
-        self.in_flight_max = max(self.in_flight_max, self.in_flight)
+        self.note_begin()
+        self.of(call.key).note_begin()
+
+    def over(self, call: Call) -> None:
+        """A call that was accepted is over."""
+        self.note_end()
+        self.of(call.key).note_end()
 
     def answered(self, now: float, call: Call) -> None:
         """A call was answered with its tokens."""
         self.tokens_in += call.tokens_in
         self.tokens_cached += call.tokens_cached
         self.tokens_out += call.tokens_out
-        self._tokens_minute.add(now, call.tokens_in + call.tokens_out)
+        for rates in (self, self.of(call.key)):
+            rates.note_tokens(now, call.tokens_in + call.tokens_out)
 
     def ended(self, call: Call, status: str, seconds: float) -> None:
         """A call ended, so many seconds after it came."""
@@ -121,24 +168,20 @@ class Counters:
         if call.failure is not None:
             self.by_failure[call.failure] = self.by_failure.get(call.failure, 0) + 1
         if call.limit is not None:
-            self.by_limit[call.limit] = self.by_limit.get(call.limit, 0) + 1
+            for rates in (self, self.of(call.key)):
+                rates.note_refusal(call.limit)
 
     def report(self) -> dict[str, Any]:
         """All counts, for JSON."""
         return {
-            "calls": self.calls,
+            **super().report(),
             "by_role": self.by_role,
             "by_status": self.by_status,
             "by_failure": self.by_failure,
-            "by_limit": self.by_limit,
-            "in_flight": self.in_flight,
-            "in_flight_max": self.in_flight_max,
-            "per_second_max": self._second.most,
-            "per_minute_max": self._minute.most,
+            "by_key": {key: rates.report() for key, rates in self.by_key.items()},
             "tokens_in": self.tokens_in,
             "tokens_cached": self.tokens_cached,
             "tokens_out": self.tokens_out,
-            "tokens_per_minute_max": self._tokens_minute.most,
             "latency_s": round(self.latency_s, 6),
         }
 

@@ -67,6 +67,13 @@ CONTENT_FILTER = Problem(
     code="content_filter",
 )
 
+SPENT = Problem(
+    status=403,
+    message="your account has insufficient balance",
+    type="exceeded_current_quota_error",
+    code="insufficient_quota",
+)
+
 SERVER_ERROR = Problem(status=500, message="the server had an error", type="server_error")
 
 OVERLOADED = Problem(

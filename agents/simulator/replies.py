@@ -1,13 +1,13 @@
 """The reply of the simulated model to one request, and its body in the shape of the chat API."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
-from agents.simulator import joining, planning, working
+from agents.simulator import joining, planning, shapes, working
 from agents.simulator.asked import OTHER, Asked
-from agents.simulator.behaviour import FINGERPRINT, MODEL
+from agents.simulator.behaviour import FINGERPRINT
 from agents.simulator.directives import PLANNER, SUB_AGENT
 from agents.simulator.prefix_cache import BYTES_A_TOKEN
 from agents.simulator.wording import LABEL, head
@@ -22,12 +22,14 @@ class Reply:
         calls: Tool calls, as id, name and arguments.
         finish_reason: ``stop``, ``tool_calls`` or ``length``.
         tokens: Output tokens.
+        thought: What it thought first, or None.
     """
 
     text: str | None
     calls: tuple[tuple[str, str, str], ...] = ()
     finish_reason: str
     tokens: int
+    thought: str | None = None
 
 
 def reply(asked: Asked) -> Reply:
@@ -36,6 +38,17 @@ def reply(asked: Asked) -> Reply:
     Raises:
         Rejected: a directive in the goal makes no sense.
     """
+    said = _reply(asked)
+    thought = f"{LABEL}The goal is: {head(asked.goal, 200)}"
+    tokens = said.tokens + -(-len(thought.encode()) // BYTES_A_TOKEN)
+    return (
+        replace(said, thought=thought, tokens=tokens)
+        if asked.thinking and tokens <= asked.max_tokens
+        else said
+    )
+
+
+def _reply(asked: Asked) -> Reply:
     if asked.role == PLANNER:
         entries = planning.plan(asked)
         return _said(asked, orjson.dumps({"tasks": entries} if asked.json_object else entries).decode())
@@ -48,7 +61,9 @@ def reply(asked: Asked) -> Reply:
 
 
 def _said(asked: Asked, text: str) -> Reply:
-    if asked.json_object and not text.startswith("{"):
+    if asked.schema is not None:
+        text = shapes.in_shape(text, asked.schema)
+    elif asked.json_object and not text.startswith("{"):
         text = orjson.dumps({"text": text}).decode()
     raw = text.encode()
     tokens = -(-len(raw) // BYTES_A_TOKEN)
@@ -75,32 +90,46 @@ def halved(whole: Reply) -> Reply:
         name, tool, arguments = calls[-1]
         calls = (*calls[:-1], (name, tool, arguments[: len(arguments) // 2]))
     text = whole.text[: len(whole.text) // 2] if whole.text else whole.text
-    return Reply(text=text, calls=calls, finish_reason="length", tokens=max(1, whole.tokens // 2))
+    return Reply(
+        text=text,
+        calls=calls,
+        finish_reason="length",
+        tokens=max(1, whole.tokens // 2),
+        thought=whole.thought,
+    )
 
 
 def body(asked: Asked, said: Reply, tokens_cached: int) -> bytes:
     """The JSON body. ``created`` is always 0: the same request has the same reply at any time."""
     message: dict[str, Any] = {"role": "assistant", "content": said.text, "refusal": None}
+    if said.thought is not None:
+        message["reasoning_content"] = said.thought
     if said.calls:
         message["tool_calls"] = [
             {"id": call, "type": "function", "function": {"name": name, "arguments": arguments}}
             for call, name, arguments in said.calls
         ]
-    return orjson.dumps(
-        {
-            "id": f"chatcmpl-{asked.digest}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": MODEL,
-            "system_fingerprint": FINGERPRINT,
-            "choices": [
-                {"index": 0, "message": message, "logprobs": None, "finish_reason": said.finish_reason}
-            ],
-            "usage": {
-                "prompt_tokens": asked.tokens,
-                "completion_tokens": said.tokens,
-                "total_tokens": asked.tokens + said.tokens,
-                "prompt_tokens_details": {"cached_tokens": tokens_cached},
-            },
-        }
-    )
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.finish_reason}
+    head = opening(asked, "chat.completion")
+    return orjson.dumps({**head, "choices": [choice], "usage": usage(asked, said, tokens_cached)})
+
+
+def opening(asked: Asked, kind: str) -> dict[str, Any]:
+    """What every reply, and every event of a stream, says of itself."""
+    return {
+        "id": f"chatcmpl-{asked.digest}",
+        "object": kind,
+        "created": 0,
+        "model": asked.model,
+        "system_fingerprint": FINGERPRINT,
+    }
+
+
+def usage(asked: Asked, said: Reply, tokens_cached: int) -> dict[str, Any]:
+    """What the call cost."""
+    return {
+        "prompt_tokens": asked.tokens,
+        "completion_tokens": said.tokens,
+        "total_tokens": asked.tokens + said.tokens,
+        "prompt_tokens_details": {"cached_tokens": tokens_cached},
+    }

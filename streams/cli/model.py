@@ -27,7 +27,7 @@ def model(
         typer.Option(
             metavar="KIND=RATE",
             help="Share of calls that fail so: rate_limited, overloaded, server_error, timeout, cut, "
-            "truncated, malformed. May be given several times.",
+            "truncated, malformed, stalled, unfinished. May be given several times.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Its chance comes from this and the request alone.")] = 0,

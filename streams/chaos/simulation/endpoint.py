@@ -113,7 +113,7 @@ class MemoryEndpoint:
         chosen = None
         if problem is None and not ordeal.hang:
             chosen = behaviour.failure(draw(behaviour.seed, asked.digest, nth, "failure"))
-        if ordeal.hang or chosen == "timeout":
+        if ordeal.hang or chosen in ("timeout", "stalled"):
             return None, None
         latency = ordeal.slow_s
         if latency is None:
@@ -124,7 +124,7 @@ class MemoryEndpoint:
                 return 0.0, rate_limited("too many requests", behaviour.retry_after_s)
             case "overloaded":
                 return 0.0, OVERLOADED
-            case "server_error" | "cut" | "malformed" | "truncated":
+            case "server_error" | "cut" | "malformed" | "truncated" | "unfinished":
                 return latency, SERVER_ERROR
             case _:
                 return latency, problem

@@ -106,7 +106,6 @@ async def test_a_second_conversation_finds_its_beginning_cached(
         (b'{"model": "gpt", "messages": []}', 404, "does not exist"),
         (b'{"model": "simulated", "messages": []}', 400, "messages"),
         (b'{"model": "simulated", "messages": ["x"]}', 400, "messages"),
-        (b'{"model": "simulated", "stream": true, "messages": [{}]}', 400, "stream"),
         (b'{"model": "simulated", "max_tokens": 0, "messages": [{}]}', 400, "max_tokens"),
         (b'{"model": "simulated", "tools": [{}], "messages": [{}]}', 400, "tool"),
         (b'{"model": "simulated", "messages": [{},{},{"tool_calls":[{"id":"c","function":{}}]}]}', 400, "c"),
