@@ -17,7 +17,7 @@ import structlog
 
 from streams.redaction import redactor
 
-QUIET: Final = ("faust", "mode", "aiohttp", "asyncio", "httpx2", "openai")
+QUIET: Final = ("faust", "mode", "aiohttp", "asyncio", "httpx2", "openai", "mcp", "client")
 """Libraries of which only warnings are of interest. They build their records before any handler
 could drop them, a tenth of the CPU of a busy worker, so their loggers are told."""
 
@@ -81,6 +81,9 @@ def configure(
     # Its warnings come by the thousand while brokers are away; ``streams.kafka.outage`` listens to
     # it and speaks for it once a log is open.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    # A traceback for each line that a tool server prints where messages are wanted; ours is
+    # ``tool_server_noise``.
+    logging.getLogger("mcp.client.stdio").setLevel(logging.CRITICAL)
 
 
 class Lines(io.TextIOBase):
