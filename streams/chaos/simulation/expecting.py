@@ -5,93 +5,24 @@ Nothing of the streams is in between, so nothing of theirs can be wrong here and
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 import orjson
 
-from agents.ports import (
-    Crew,
-    Done,
-    GaveUp,
-    ModelReply,
-    ModelRequest,
-    PlanMade,
-    PlanRefused,
-    ToolCall,
-    ToolReply,
-)
+from agents.plain_attempt import PlainAttempt
+from agents.ports import Crew, Done, GaveUp, PlanMade, PlanRefused
 from streams.chaos.evidence import Expected
 from streams.core.commands import Answer, Command, MakeAnswer, MakePlan, RunSubTask
 from streams.core.events import JobSubmitted, Planned, SubTaskFailed, SubTaskSucceeded
 from streams.core.job import absorb
 from streams.core.release import places, release
 from streams.core.states import Job, New, Open
-from streams.core.values import NO_USAGE, Grant, Inline, JobId, Json, Usage
+from streams.core.values import Inline, JobId, Json
 from streams.log import Record
 from streams.topics import GOALS
 from streams.transcript import AttemptEvent
 from streams.wire.goals import BadGoal, read_goal
-
-
-class PlainAttempt:
-    """An attempt with time of its own and no journal.
-
-    Attributes:
-        grant: What it may spend.
-        usage: What its calls have cost so far.
-    """
-
-    def __init__(self, seconds: float, grant: Grant | None = None) -> None:
-        self.grant, self.usage = grant, NO_USAGE
-        self._time = asyncio.get_running_loop().time
-        self._ends = self._time() + seconds
-
-    def _left(self) -> float:
-        return max(0.0, self._ends - self._time())
-
-    async def model(
-        self, request: ModelRequest, call: Callable[[ModelRequest, float], Awaitable[ModelReply]]
-    ) -> ModelReply:
-        """Make the call."""
-        reply = await call(request, self._left())
-        self.usage += reply.usage
-        return reply
-
-    async def tool(
-        self,
-        call: ToolCall,  # noqa: ARG002 - the port's
-        run: Callable[[float], Awaitable[ToolReply]],
-        *,
-        once: bool = False,  # noqa: ARG002 - the port's
-    ) -> ToolReply:
-        """Make the call."""
-        reply = await run(self._left())
-        self.usage += Usage(tool_calls=1)
-        return reply
-
-    async def wait(self, seconds: float) -> None:
-        """Wait.
-
-        Raises:
-            TimeoutError: the attempt's time would be over before.
-        """
-        if seconds >= self._left():
-            raise TimeoutError
-        await asyncio.sleep(seconds)
-
-    async def wait_for(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """Wait for it.
-
-        Raises:
-            TimeoutError: the attempt's time is over.
-        """
-        async with asyncio.timeout(self._left()):
-            await ready()
-
-    def jitter(self) -> float:
-        """Always the same."""
-        return 0.5
 
 
 async def expected(records: Iterable[Record], crew: Crew) -> dict[JobId, Expected]:
