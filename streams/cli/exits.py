@@ -86,6 +86,7 @@ _ERRORS = {
     Exit.UNREACHABLE: {"streams.log.LogUnavailable"},
     Exit.USAGE: {
         "agents.configuration.problems.BadConfiguration",
+        "agents.tools.registered.BadTools",
         "streams.access.BadAccess",
         "streams.wire.goal_fields.BadFields",
         "streams.wire.envelope.Unwritable",
