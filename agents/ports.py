@@ -150,11 +150,14 @@ class ModelError(Exception):
         model: The configured name of the model that was asked, where one was.
         decision: What is made of it, one word, as the table of :mod:`agents.models.decisions` says:
             ``retry``, ``elsewhere``, ``give_up``, ``endpoint_out``, ``fatal``. Empty: not decided yet.
+        usage: What the call may have cost all the same, an estimate and marked so; nothing where it
+            surely cost nothing. None: not known yet. Whoever runs the attempt counts it.
     """
 
     endpoint: str = ""
     model: str = ""
     decision: str = ""
+    usage: Usage | None = None
 
     def __init__(self, kind: str, reason: str, *, retry: bool, wait_s: float | None = None) -> None:
         super().__init__(reason)

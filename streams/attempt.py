@@ -6,13 +6,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from agents.grants import unfinished
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.claims import Resolver
 from streams.core.commands import Command
 from streams.core.events import SubTaskFailed
 from streams.core.values import NO_USAGE, Grant, Usage
 from streams.journal import Journal
-from streams.past import Past
+from streams.past import Past, Try
 from streams.redaction import NO_SECRETS, Redactor
 from streams.slots import Slots
 from streams.standing import Standing
@@ -55,8 +56,6 @@ class RunningAttempt:
         redactor: Takes secrets out of what comes from outside, before anybody sees it: the agent
             goes on with what the journal has, here as well as after a takeover.
 
-    Attributes:
-        usage: What its calls have cost so far, also where it ends without a result.
     """
 
     def __init__(
@@ -86,7 +85,8 @@ class RunningAttempt:
         self._landed.set()
         self._handed_over = False
         self._telling: asyncio.Task[None] | None = None
-        self.usage = NO_USAGE
+        self._counted = NO_USAGE
+        self._unanswered: dict[Try, Usage] = {}
 
     def begin(self) -> None:
         """Its time counts from now: it has a slot."""
@@ -120,10 +120,16 @@ class RunningAttempt:
                     error.reason = self._redactor.text(error.reason)
                     error.args = (error.reason,)
                     self._tries += 1
+                    self._unanswered[self._journal.run, n, self._tries] = error.usage or NO_USAGE
                     self._refused = request, error
                     raise
+                except asyncio.CancelledError:
+                    # Its time is over, or this process ends; what was asked may be answered, and paid for.
+                    cost = unfinished(request, self.grant, self.usage)
+                    self._unanswered[self._journal.run, n, self._tries + 1] = cost
+                    raise
                 self._write(self._journal.model_called(n, self._seen, request, reply))
-        self.usage += reply.usage
+        self._counted += reply.usage
         self._replies, self._tries = n, 0
         self._seen = len(request.messages) + 1  # the reply among them
         return reply
@@ -146,7 +152,7 @@ class RunningAttempt:
             raise OutcomeUnknown(f"{call.name} must not run twice, and whether it ran is not known")
         else:
             reply = await self._run_tool(call, run, once=once)
-        self.usage += A_TOOL_CALL
+        self._counted += A_TOOL_CALL
         return reply
 
     async def _run_tool(
@@ -336,6 +342,16 @@ class RunningAttempt:
     def grant(self) -> Grant | None:
         """As :attr:`agents.ports.Attempt.grant`."""
         return self._command.grant
+
+    @property
+    def usage(self) -> Usage:
+        """As :attr:`agents.ports.Attempt.usage`, also where it ends without a result."""
+        return self._counted + self.unanswered
+
+    @property
+    def unanswered(self) -> Usage:
+        """What those of its calls may have cost that brought no reply, here and at earlier owners."""
+        return sum((self._past.costs | self._unanswered).values(), NO_USAGE)
 
     async def take(self, *, back: bool = False) -> None:
         """Wait for a slot."""

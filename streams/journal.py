@@ -9,7 +9,7 @@ import orjson
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.claims import check_in
 from streams.core.commands import Command
-from streams.core.values import Inline, Reference
+from streams.core.values import NO_USAGE, Inline, Reference
 from streams.delivery import Sender
 from streams.topics import TRANSCRIPTS
 from streams.transcript import (
@@ -38,6 +38,9 @@ class Journal:
     Args:
         partition: The command's partition; the journal stands on the same one.
         run: The process's own name for its life.
+
+    Attributes:
+        run: As given.
     """
 
     def __init__(self, sender: Sender, command: Command, *, partition: int, run: str) -> None:
@@ -49,7 +52,7 @@ class Journal:
             "attempt": command.attempt,
             "run": run,
         }
-        self._run = run
+        self.run = run
         self._place = call_place(command.job, command.task, command.attempt)
 
     async def model_called(self, n: int, seen: int, request: ModelRequest, reply: ModelReply) -> None:
@@ -81,6 +84,7 @@ class Journal:
                 model=error.model,
                 request=asked(request, seen),
                 request_hash=request_hash(request),
+                usage=error.usage or NO_USAGE,
             )
         )
 
@@ -121,7 +125,7 @@ class Journal:
 
     def call_id(self, n: int, tried: int) -> str:
         """The name, a :class:`streams.transcript.CallId`, of the *tried*-th try of the *n*-th model call."""
-        text = f"{self._place}/{n}/{tried}/{self._run}"
+        text = f"{self._place}/{n}/{tried}/{self.run}"
         return text if len(text) <= CALL_ID_CHARS else ""
 
     async def _write(self, record: AttemptRecord) -> None:
@@ -145,5 +149,5 @@ class Journal:
 
     async def _check_in(self, value: object) -> Reference:
         return await check_in(
-            self._sender, orjson.dumps(value), key=self._key, partition=self._partition, run=self._run
+            self._sender, orjson.dumps(value), key=self._key, partition=self._partition, run=self.run
         )

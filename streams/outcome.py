@@ -99,13 +99,16 @@ class Outcomes:
         try:
             async with asyncio.timeout(command.timeout_s):
                 resolved = await resolver.resolve_command(command)
+                ended: Ended
                 match resolved:
                     case MakePlan():
-                        return await crew.planner.plan(resolved, attempt)
+                        ended = await crew.planner.plan(resolved, attempt)
                     case RunSubTask():
-                        return await crew.sub_agent.run(resolved, attempt)
+                        ended = await crew.sub_agent.run(resolved, attempt)
                     case MakeAnswer():
-                        return await crew.synthesiser.answer(resolved, attempt)
+                        ended = await crew.synthesiser.answer(resolved, attempt)
+                # The agent counts what it had replies for; the other calls may have cost as much.
+                return replace(ended, usage=ended.usage + attempt.unanswered)
         except TimeoutError:
             reason = f"no result within {command.timeout_s:g} s"
             return GaveUp(kind="timeout", reason=reason, final=False, usage=attempt.usage)
@@ -145,7 +148,8 @@ class Outcomes:
             await self.send(event)
         except (RecordRefused, Unwritable) as error:
             kind = "too_large" if isinstance(error, RecordRefused) else "unwritable"
-            await self.send(self._failed(command, GaveUp(kind=kind, reason=str(error), final=True)))
+            failed = GaveUp(kind=kind, reason=str(error), final=True, usage=ended.usage)
+            await self.send(self._failed(command, failed))
 
     async def _event(self, command: Command, ended: Ended, *, key: bytes, partition: int) -> AttemptEvent:
         job, task, number = command.job, command.task, command.attempt

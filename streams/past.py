@@ -7,8 +7,10 @@ last reply without paying for any of them again.
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeAlias
 
 from agents.ports import ModelReply
+from streams.core.values import Usage
 from streams.log import Record
 from streams.transcript import (
     AttemptEnded,
@@ -23,6 +25,9 @@ from streams.transcript import (
 from streams.wire.envelope import NewerVersion, Unreadable
 from streams.wire.transcripts import read_transcript
 
+Try: TypeAlias = tuple[str, int, int]
+"""The life of a worker that made it, which call of its attempt it was, and which try of that."""
+
 
 class Past:
     """The journal of one attempt from before its present run, which may still grow.
@@ -32,6 +37,7 @@ class Past:
         tools: Ended tool calls, by id.
         started: Ids of tool calls that must not be repeated and have begun.
         tries: Failed tries of model calls, by ``n``.
+        costs: What failed tries may have cost all the same, by the life that made them, ``n`` and number.
         ended: What its job was to be told of its end, where that was journaled.
         newer: A program of a later version wrote some of it: nobody here knows all that has begun.
     """
@@ -43,6 +49,7 @@ class Past:
         self.tools: dict[str, ToolCalled] = {}
         self.started: set[str] = set()
         self.tries: dict[int, int] = {}
+        self.costs: dict[Try, Usage] = {}
         self._elsewhere: HandedOver | None = None
         self._aloft: set[int | str] = set()
         self._settled = False
@@ -62,8 +69,9 @@ class Past:
             case ModelCalled(n=n, reply=reply, run=run):
                 self.replies.setdefault(n, reply)
                 self._landed(n, run)
-            case ModelFailed(n=n, tried=tried, run=run):
+            case ModelFailed(n=n, tried=tried, run=run, usage=usage):
                 self.tries[n] = max(self.tries.get(n, 0), tried)
+                self.costs[run, n, tried] = usage
                 self._landed(n, run)
             case ToolStarted(call=call):
                 self.started.add(call.id)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Self
 
 from streams.core.admission import dependants
+from streams.core.money import fund
 from streams.core.moves import OUT
 from streams.core.states import (
     Failed,
@@ -22,7 +23,7 @@ from streams.core.states import (
     SubTaskState,
     Succeeded,
 )
-from streams.core.values import NO_USAGE, JobId, TaskId, Usage
+from streams.core.values import NO_USAGE, JobId, TaskId
 from streams.damage import Damage, job_of, left_out, misplaced, untrue
 from streams.log import Log, Reader, Record
 from streams.markers import Markers
@@ -227,8 +228,13 @@ def difference(job: JobId, before: Job, after: Job) -> Iterator[tuple[str, Row |
         case Open():
             if old is None or old.revision is not after.revision:
                 yield f"{job}/{GOAL_ROW}", GoalRow(submitted=after.submitted, revision=after.revision)
-            if old is None or old.usage is not after.usage or len(old.nodes) != len(after.nodes):
-                yield job, JobRow(usage=after.usage, nodes=len(after.nodes))
+            if (
+                old is None
+                or old.usage is not after.usage
+                or old.lost is not after.lost
+                or len(old.nodes) != len(after.nodes)
+            ):
+                yield job, JobRow(usage=after.usage, nodes=len(after.nodes), lost=after.lost)
             states = {} if old is None else old.states
             for task, state in after.states.items():
                 if states.get(task) is not state:
@@ -269,7 +275,7 @@ def build(rows: dict[str, Row], damage: Damage) -> dict[JobId, Job]:
     for job, goal in goals.items():
         counted = spent.get(job, _NOTHING)
         try:
-            built = rebuild(goal, counted.usage, tasks.get(job, {}))
+            built = rebuild(goal, counted, tasks.get(job, {}))
         except (LookupError, ValueError, TypeError) as error:
             damage.note(f"{job}/{GOAL_ROW}", f"the rows of this job cannot be true: {repr(error)[:300]}")
             continue
@@ -280,8 +286,11 @@ def build(rows: dict[str, Row], damage: Damage) -> dict[JobId, Job]:
     return jobs
 
 
-def rebuild(goal: GoalRow, usage: Usage, rows: dict[TaskId, SubTaskRow]) -> Open:
-    """One job under way from its rows."""
+def rebuild(goal: GoalRow, counted: JobRow, rows: dict[TaskId, SubTaskRow]) -> Open:
+    """One job under way from its rows.
+
+    Rows of before there were grants have none: what waits in them is granted its share here.
+    """
     ordered = sorted(rows.items(), key=lambda item: item[1].ordinal)
     plan = tuple(row.task for _, row in ordered if row.task is not None)
     waiting_on_me = dependants(plan)
@@ -295,7 +304,7 @@ def rebuild(goal: GoalRow, usage: Usage, rows: dict[TaskId, SubTaskRow]) -> Open
     def count(*kinds: type[SubTaskState]) -> int:
         return sum(isinstance(states[task], kinds) for task in nodes)
 
-    return Open(
+    built = Open(
         submitted=goal.submitted,
         nodes=nodes,
         states=states,
@@ -304,6 +313,8 @@ def rebuild(goal: GoalRow, usage: Usage, rows: dict[TaskId, SubTaskRow]) -> Open
         succeeded=count(Succeeded),
         failed=count(Failed),
         skipped=count(Skipped),
-        usage=usage,
+        usage=counted.usage,
         revision=goal.revision,
+        lost=counted.lost,
     )
+    return fund(built) if goal.submitted.goal.budget.limited else built

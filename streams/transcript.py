@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 from agents.ports import ModelReply, ToolCall
 from streams.core.events import Planned, SubTaskFailed, SubTaskSucceeded
-from streams.core.values import JobId, TaskId, Value
+from streams.core.values import NO_USAGE, JobId, TaskId, Usage, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,7 @@ class ModelFailed:
         model: The configured name of the model asked, likewise.
         request: What was asked; None in records of before it was kept.
         request_hash: SHA-256 of the whole request.
+        usage: What it may have cost all the same, an estimate and marked so.
     """
 
     job: JobId
@@ -90,6 +91,7 @@ class ModelFailed:
     model: str = ""
     request: Asked | None = None
     request_hash: str = ""
+    usage: Usage = NO_USAGE
     at: int = 0
     offset: int = -1
 

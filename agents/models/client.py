@@ -20,7 +20,7 @@ from openai import AsyncOpenAI, DefaultAioHttpClient
 from agents.configuration.values import Endpoint, ModelSettings
 from agents.models.bodies import request_body
 from agents.models.faults import Faults, is_html
-from agents.models.prices import PriceList
+from agents.models.prices import Price, PriceList
 from agents.models.reading import BrokenReply, name_of, read_completion
 from agents.models.streaming import DRAIN_S, Assembly, ErrorInStream, read_events, sniffed
 from agents.plain_json import dumps
@@ -88,6 +88,10 @@ class ChatClient:
     async def close(self) -> None:
         """Close the connections; calls in flight fail."""
         await self._http.aclose()
+
+    async def price(self, model: ModelSettings) -> Price | None:
+        """How to price calls of one of the endpoint's models; None where nobody knows."""
+        return await self._prices.price(model.id, own=model.prices)
 
     async def chat(
         self,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from agents.configuration.values import Prices
+from agents.simulator.behaviour import MODEL as SIMULATED
 from streams.core.values import Usage
 
 Price = Callable[[Usage], float]
@@ -26,7 +27,7 @@ class PriceList:
 
     def __init__(self, base_url: str) -> None:
         self._base_url = base_url
-        self._prices: dict[str, Price] = {}
+        self._prices: dict[str, Price | None] = {}
         self._lookup = asyncio.Lock()
 
     async def usd(self, model: str, usage: Usage, *, own: Prices | None = None) -> float:
@@ -37,18 +38,22 @@ class PriceList:
             usage: What the call cost.
             own: What is paid where that is not the list price.
         """
+        price = await self.price(model, own=own)
+        return 0.0 if price is None else price(usage)
+
+    async def price(self, model: str, *, own: Prices | None = None) -> Price | None:
+        """How to price calls of a model, as of :meth:`usd`; None where nobody knows its price."""
         if own is not None:
-            return own_price(own)(usage)
-        price = self._prices.get(model)
-        if price is None:
+            return own_price(own)
+        if model not in self._prices:
             async with self._lookup:
-                price = self._prices.get(model)
-                if price is None:
+                if model not in self._prices:
                     price = await asyncio.to_thread(find_price, model, self._base_url)
                     if len(self._prices) >= MODELS:  # an endpoint with a new name in each reply
                         self._prices.clear()
                     self._prices[model] = price
-        return price(usage)
+                    return price
+        return self._prices[model]
 
 
 def own_price(prices: Prices) -> Price:
@@ -64,8 +69,13 @@ def own_price(prices: Prices) -> Price:
     return price
 
 
-def find_price(model: str, base_url: str) -> Price:
-    """How to price calls of *model*: by the endpoint's provider, else by the model's name alone."""
+def find_price(model: str, base_url: str) -> Price | None:
+    """How to price calls of *model*: by the endpoint's provider, else by the model's name alone, else None.
+
+    The simulated endpoint's models cost nothing.
+    """
+    if model.partition("-")[0] == SIMULATED:
+        return lambda _: 0.0
     # Imported here because it takes more than a second, which runs without prices need not pay.
     from genai_prices import Usage as PricedUsage  # noqa: PLC0415
     from genai_prices import calc_price  # noqa: PLC0415
@@ -84,7 +94,7 @@ def find_price(model: str, base_url: str) -> Price:
         try:
             model_price = calc_price(nothing, model).model_price
         except LookupError:
-            return lambda _: 0.0
+            return None
     if any(isinstance(price, TieredPrices) for price in vars(model_price).values()):
         return lambda usage: probe(
             tokens_in=usage.tokens_in, cached=usage.tokens_cached, tokens_out=usage.tokens_out

@@ -8,6 +8,7 @@ import structlog
 from agents.models.alone import alone
 from agents.models.decisions import Decision, Rule, rule_of
 from agents.models.outcomes import MIN_PROVIDER_WAIT_S, Permit
+from agents.models.purse import Purse
 from agents.models.targets import ModelTarget
 from agents.models.traffic import NotNow, Traffic
 from agents.ports import Attempt, Model, ModelError, ModelReply, ModelRequest
@@ -47,7 +48,7 @@ class PatientModel:
             ModelError: the last error, where no retry can help, tries are used up, or the wait
                 before the next one goes beyond the attempt's time.
         """
-        course = Course(self._traffic, attempt.jitter)
+        course = Course(self._traffic, Purse(attempt), attempt.jitter)
         while True:
             try:
                 # What depends on load, time and chance happens in the call: a reply recalled needs no turn.
@@ -91,8 +92,8 @@ class Course:
         pause_s: Seconds to wait before the next try; None: none at all.
     """
 
-    def __init__(self, traffic: Traffic, chance: Callable[[], float]) -> None:
-        self._traffic, self._chance = traffic, chance
+    def __init__(self, traffic: Traffic, purse: Purse, chance: Callable[[], float]) -> None:
+        self._traffic, self._purse, self._chance = traffic, purse, chance
         self._failures = self._backoffs = 0
         self._avoid: frozenset[str] = frozenset()
         self._last: ModelError | None = None
@@ -105,14 +106,22 @@ class Course:
 
         Raises:
             NotNow: there is no turn for it at the moment.
-            ModelError: there is no reply, and it is decided what is made of that.
+            ModelError: there is no reply, and it is decided what is made of that; or the attempt's grant
+                has no room for the call.
         """
         self.ends = self._traffic.now() + timeout_s
+        request = self._purse.fitted(request)
         permit = self._traffic.take(request, ticket=self.ticket, avoid=self._avoid, ends=self.ends)
+        try:
+            request = await self._purse.afforded(request, permit.target)
+        except BaseException:
+            self._traffic.give_back(permit)
+            raise
         try:
             return await self._traffic.chat(permit, request, timeout_s)
         except ModelError as error:
             self._last = error
+            await self._purse.charge(error, request, permit.target)
             error.decision = self._decide(error, permit, request, self.ends - self._traffic.now())
             self._traffic.metrics.failed(error)
             raise

@@ -206,6 +206,12 @@ class Traffic:
         latencies.note(took_s)
         return reply if reply.endpoint else replace(reply, endpoint=target.endpoint.settings.name)
 
+    def give_back(self, permit: Permit) -> None:
+        """The call that was permitted is not made after all: nothing was taken."""
+        permit.key.rates.settle(permit.spent, 0)
+        self._outcomes.dropped(permit, _now())
+        self._release(permit)
+
     def now(self) -> float:
         """Seconds on the clock of the event loop."""
         return _now()

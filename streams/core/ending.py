@@ -2,6 +2,7 @@
 
 from streams.core.commands import Answer, Effect, Outcome, TaskReport
 from streams.core.events import Event
+from streams.core.money import spent
 from streams.core.results import ended, joined
 from streams.core.states import (
     Backoff,
@@ -50,7 +51,7 @@ def finish(
         reason=reason,
         answer=answer,
         subtasks=tuple(report(name, job.states[name]) for name in job.nodes),
-        usage=job.usage,
+        usage=spent(job),
         submitted_at=submitted.at,
         answered_at=event.at,
         revision=job.revision.number,
@@ -82,15 +83,3 @@ def begun(state: SubTaskState) -> int:
             return following - 1
         case Running(attempt=attempt) | Succeeded(attempt=attempt) | Failed(attempt=attempt):
             return attempt
-
-
-def over_budget(job: Open) -> str:
-    """Which budget is spent, for a person; empty while none is."""
-    budget, usage = job.submitted.goal.budget, job.usage
-    if budget.tokens is not None and usage.tokens >= budget.tokens:
-        return f"the budget of {budget.tokens} tokens is spent ({usage.tokens} used)"
-    if budget.calls is not None and usage.calls >= budget.calls:
-        return f"the budget of {budget.calls} model calls is spent ({usage.calls} made)"
-    if budget.usd is not None and usage.usd >= budget.usd:
-        return f"the budget of {budget.usd:g} US dollars is spent ({usage.usd:.6f} used)"
-    return ""

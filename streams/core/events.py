@@ -15,6 +15,9 @@ from streams.core.values import NO_USAGE, JobId, TaskId, Usage, Value
 UNREADABLE = "unreadable"
 """The kind of failure of an attempt whose command its lane could not read; nothing of it was run."""
 
+BUDGET = "budget"
+"""The kind of failure of an attempt that needed more than its grant."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSubmitted:

@@ -42,11 +42,22 @@ class JoinRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a job may spend before no further sub-task of it is started. None means no limit."""
+    """What a job may spend, all its attempts together: see :mod:`streams.core.money`. None means no limit.
+
+    Attributes:
+        tokens: Input and output tokens.
+        calls: Model calls, those that may have cost something without an answer among them.
+        usd: US dollars.
+    """
 
     tokens: int | None = None
     calls: int | None = None
     usd: float | None = None
+
+    @property
+    def limited(self) -> bool:
+        """It has a limit."""
+        return self.tokens is not None or self.calls is not None or self.usd is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@ from typing import assert_never
 from streams.core.admission import problems
 from streams.core.commands import Answer, Bury, Effect
 from streams.core.due import deadline
-from streams.core.ending import finish, over_budget
+from streams.core.ending import finish
 from streams.core.events import (
+    BUDGET,
     UNREADABLE,
     AttemptOverdue,
     DeadlinePassed,
@@ -23,6 +24,7 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
+from streams.core.money import fund, had_all, lose, out_of_money, over_budget, told_late
 from streams.core.moves import fail_for_good, first, put, spend, succeed
 from streams.core.opening import nodes_of, reopened
 from streams.core.plan import Plan
@@ -42,7 +44,7 @@ from streams.core.states import (
     Succeeded,
     Waiting,
 )
-from streams.core.values import ANSWER, PLAN, TaskId
+from streams.core.values import ANSWER, PLAN, Grant, TaskId
 
 Folded = tuple[Job, tuple[Effect, ...]]
 
@@ -56,6 +58,17 @@ def fold(job: Job, event: Event) -> Folded:
     An event already absorbed changes nothing and asks for nothing. Commands are no effects: they
     are derived from the state (``release.py``), since pacing decides when they go out.
     """
+    after, effects = moved(job, event)
+    if after is job or not isinstance(after, Open) or not after.submitted.goal.budget.limited:
+        return after, effects
+    after = fund(after)
+    if short := out_of_money(after):
+        return finish(after, event, rule="budget", reason=short)
+    return after, effects
+
+
+def moved(job: Job, event: Event) -> Folded:
+    """The job after an event, before its budget is looked at."""
     match event:
         case JobSubmitted():
             return submit(job, event)
@@ -198,40 +211,66 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
     pacing, must see the same life. So an overdue start is not rechecked against its release.
     """
     match event, state:
-        case SubTaskStarted(attempt=attempt, run=run), (Ready(attempt=now) | Released(attempt=now)) if (
+        case SubTaskStarted(attempt=attempt, run=run), (
+            Ready(attempt=now, grant=grant) | Released(attempt=now, grant=grant)
+        ) if attempt == now:
+            return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at, grant=grant)}), ()
+        case SubTaskStarted(attempt=attempt, run=run), Running(attempt=now, run=before, grant=grant) if (
             attempt == now
         ):
-            return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at)}), ()
-        case SubTaskStarted(attempt=attempt, run=run), Running(attempt=now, run=before) if attempt == now:
             if run == before:
                 return job, ()
-            return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at)}), ()
+            return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at, grant=grant)}), ()
         case SubTaskFailed(kind=kind, attempt=attempt), _ if (
             kind == UNREADABLE and attempt == job.revision.before(event.task)
         ):
             return job, ()  # told of it again; it is redriven since, so it can be read now
         case (
             (Planned() | SubTaskSucceeded() | SubTaskFailed()),
-            Ready(attempt=now) | Released(attempt=now) | Running(attempt=now),
+            Ready(attempt=now, grant=grant)
+            | Released(attempt=now, grant=grant)
+            | Running(attempt=now, grant=grant),
         ) if event.attempt == now and (event.task == PLAN or not isinstance(event, Planned)):
-            return end(spend(job, event.usage), event)
+            return end(spend(job, event.usage), event, grant)
+        case ((Planned() | SubTaskSucceeded() | SubTaskFailed()), _) if job.lost:
+            return told_late(job, event), ()
         case AttemptOverdue(attempt=attempt), (Ready(attempt=now) | Released(attempt=now)) if attempt == now:
             seconds = job.submitted.goal.limits.start_timeout_s
-            return fail(job, event, "not_started", f"no lane started it within {seconds:g} s", event.retry_in)
+            return fail(
+                lose(job, event.task, state),
+                event,
+                "not_started",
+                f"no lane started it within {seconds:g} s",
+                event.retry_in,
+            )
         case AttemptOverdue(attempt=attempt), Running(attempt=now, since=since) if attempt == now:
             seconds = job.submitted.goal.limits.timeout_s
             if event.at < since + seconds * 1000:
                 return job, ()
-            return fail(job, event, "timeout", f"no result within {seconds:g} s", event.retry_in)
+            return fail(
+                lose(job, event.task, state),
+                event,
+                "timeout",
+                f"no result within {seconds:g} s",
+                event.retry_in,
+            )
         case RetryDue(attempt=attempt), Backoff(attempt=now, until=due) if attempt == now and event.at >= due:
             return put(job, {event.task: Ready(attempt=now)}), ()
         case _:
             return job, ()
 
 
-def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed) -> Folded:
-    """An attempt has ended; its usage is already counted."""
+def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed, grant: Grant | None) -> Folded:
+    """An attempt with this grant has ended; its usage is already counted."""
     match event:
+        case SubTaskFailed(kind=kind, reason=reason, task=task) if (
+            kind == BUDGET and task in job.nodes and had_all(job, grant, event.usage)
+        ):
+            # All that is left was too little for one attempt: the others would fail one by one.
+            job = fail_for_good(job, task, Failed(attempt=event.attempt, kind=kind, reason=reason))
+            return finish(
+                job, event, rule="budget", reason=f"too little is left of the budget for {task}: {reason}"
+            )
         case SubTaskFailed(kind=kind, reason=reason, retry_in=retry_in):
             return fail(job, event, kind, reason, retry_in, final=event.final)
         case Planned(plan=plan):

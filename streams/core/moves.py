@@ -33,6 +33,7 @@ def spend(job: Open, usage: Usage) -> Open:
         skipped=job.skipped,
         usage=job.usage + usage,
         revision=job.revision,
+        lost=job.lost,
     )
 
 
@@ -70,6 +71,7 @@ def put(job: Open, changes: Mapping[TaskId, SubTaskState]) -> Open:
         skipped=skipped,
         usage=job.usage,
         revision=job.revision,
+        lost=job.lost,
     )
 
 

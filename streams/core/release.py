@@ -4,6 +4,7 @@ from dataclasses import replace
 from zlib import crc32
 
 from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
+from streams.core.money import releasable
 from streams.core.results import results_of
 from streams.core.states import Open, Ready, Released, SubTaskState
 from streams.core.values import ANSWER, PLAN, JobId, TaskId
@@ -16,17 +17,21 @@ def lane_of(job: JobId, ordinal: int, attempt: int, lanes: int) -> int:
 
 def places(job: Open) -> int:
     """How many more commands the job may have out now."""
-    return min(len(job.ready), job.submitted.goal.limits.concurrency - job.outstanding)
+    return min(len(releasable(job)), job.submitted.goal.limits.concurrency - job.outstanding)
 
 
 def release(job: Open, count: int, at: int) -> tuple[Open, tuple[Command, ...]]:
-    """Let the first *count* ready sub-tasks go; *at* is broker time in milliseconds."""
-    going = job.ready[:count]
+    """Let the first *count* ready sub-tasks go; *at* is broker time in milliseconds.
+
+    In a job with a budget those that have a grant: it goes out with the command.
+    """
+    going = releasable(job)[:count]
     commands = tuple(command(job, task) for task in going)
     states: dict[TaskId, SubTaskState] = dict(job.states)
     for task, order in zip(going, commands, strict=True):
-        states[task] = Released(attempt=order.attempt, at=at)
-    after = replace(job, states=states, ready=job.ready[count:], outstanding=job.outstanding + len(going))
+        states[task] = Released(attempt=order.attempt, at=at, grant=order.grant)
+    ready = tuple(task for task in job.ready if isinstance(states[task], Ready))
+    after = replace(job, states=states, ready=ready, outstanding=job.outstanding + len(going))
     return after, commands
 
 
@@ -56,6 +61,7 @@ def command(job: Open, task: TaskId) -> Command:
             model=goal.model,
             max_subtasks=goal.limits.max_subtasks,
             priority=goal.priority,
+            grant=state.grant,
         )
     if task == ANSWER:
         return MakeAnswer(
@@ -68,6 +74,7 @@ def command(job: Open, task: TaskId) -> Command:
             model=goal.model,
             results=results_of(job, job.nodes),
             priority=goal.priority,
+            grant=state.grant,
         )
     node = job.nodes[task]
     spec = node.task
@@ -89,4 +96,5 @@ def command(job: Open, task: TaskId) -> Command:
         dep=results_of(job, spec.dep) if spec.dep else (),
         priority=goal.priority,
         alone=len(job.nodes) == 1,
+        grant=state.grant,
     )

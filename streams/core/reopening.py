@@ -17,11 +17,12 @@ from streams.core.events import (
     Tried,
 )
 from streams.core.job import absorb
+from streams.core.money import lost_attempts, spent, unheard
 from streams.core.moves import put, spend
 from streams.core.opening import nodes_of
 from streams.core.results import on_the_log, too_large
 from streams.core.states import Backoff, Finished, Job, New, Open, Succeeded, Waiting
-from streams.core.values import ANSWER, PLAN, Inline, TaskId
+from streams.core.values import ANSWER, NO_USAGE, PLAN, Inline, TaskId
 
 Ended: TypeAlias = Planned | SubTaskSucceeded | SubTaskFailed
 """What an attempt's end is told by."""
@@ -55,15 +56,19 @@ def reopening(
     Results that came after the time of their attempt, or after the job had ended, are kept, too: they
     are paid for.
 
+    What was granted to attempts that had begun and never told their end counts as spent.
+
     Args:
         events: Of the job, all that the log has.
         redriven: Sub-tasks and attempts whose commands are to go on their lanes again. Only those of
-            which nothing ever ran are taken; any other sub-task gets a new command.
+            which nothing ever ran are taken, and none of a job with a budget: what they were granted
+            may be spent by now. Any other sub-task gets a new command.
         by: Who asks.
     """
     job, unused = _before(events, finished)
     if job is None or job.submitted.goal.digest != finished.digest:
         return None
+    silent = unheard(job, frozenset((event.task, event.attempt) for event in unused))
     job = _with_late_results(job, unused)
     kept = [task for task in job.nodes if isinstance(job.states[task], Succeeded)]
     large = too_large(job, kept)
@@ -78,9 +83,12 @@ def reopening(
         redriven=tuple(
             task
             for task, attempt in dict.fromkeys(redriven)
-            if attempt and tried.get(task) == attempt and _never_ran(events, task, attempt)
+            if attempt
+            and tried.get(task) == attempt
+            and not job.submitted.goal.budget.limited
+            and _never_ran(events, task, attempt)
         ),
-        spent=job.usage,
+        spent=spent(job) + silent,
         by=by,
     )
 
@@ -102,6 +110,8 @@ def _before(events: Iterable[Event], finished: Finished) -> tuple[Open | None, l
         if isinstance(event, Ended):
             if isinstance(job, Open) and job is not before:
                 counted.add(_what(event))
+                if isinstance(before, Open) and (event.task, event.attempt) in lost_attempts(before):
+                    unused.append(replace(event, usage=NO_USAGE))  # what it cost is counted, and no more
             elif _what(event) not in counted and last is not None and _is_of(last, event):
                 unused.append(event)
     return last, unused
@@ -131,6 +141,7 @@ def _with_late_results(job: Open, unused: Iterable[Ended]) -> Open:
                     nodes=nodes_of(plan),
                     states=dict.fromkeys((task.id for task in plan), Waiting(missing=0)),
                     usage=job.usage,
+                    lost=job.lost,
                 )
             case _:
                 pass

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from streams.core.commands import Outcome
 from streams.core.events import JobSubmitted, Tried
 from streams.core.plan import SubTask
-from streams.core.values import NO_USAGE, TaskId, Usage, Value
+from streams.core.values import NO_USAGE, Grant, TaskId, Usage, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +19,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """May be released."""
+    """May be released; in a job with a budget once it has a *grant* of it."""
 
     attempt: int = 1
+    grant: Grant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class Released:
 
     attempt: int
     at: int
+    grant: Grant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,7 @@ class Running:
     attempt: int
     run: str
     since: int
+    grant: Grant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +118,19 @@ FIRST = Revision()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """An attempt whose time was over before its end was told: what it spent is not known.
+
+    Attributes:
+        grant: What it may have spent, and counts as spent until its end is told after all.
+    """
+
+    task: TaskId
+    attempt: int
+    grant: Grant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class New:
     """No goal with this id has been accepted."""
 
@@ -136,7 +152,9 @@ class Open:
         succeeded: Nodes that have their result.
         failed: Nodes that failed for good.
         skipped: Nodes that will never run.
-        usage: What the job has spent so far, in all revisions.
+        usage: What the job has spent so far, in all revisions, by what its attempts told.
+        lost: Attempts that told nothing yet and may have spent their grants: at most one a sub-task,
+            and only where the goal has a budget.
     """
 
     submitted: JobSubmitted
@@ -149,6 +167,7 @@ class Open:
     skipped: int = 0
     usage: Usage = NO_USAGE
     revision: Revision = FIRST
+    lost: tuple[Lost, ...] = ()
 
     @property
     def ended(self) -> int:

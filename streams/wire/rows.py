@@ -18,6 +18,7 @@ from streams.core.states import (
     Backoff,
     Failed,
     Finished,
+    Lost,
     Ready,
     Released,
     Revision,
@@ -52,10 +53,12 @@ class JobRow:
         usage: What it has spent.
         nodes: How many sub-tasks its plan has, each with a row of its own; 0 before there is a plan,
             None in rows of before it was kept.
+        lost: Attempts that never told what they spent.
     """
 
     usage: Usage
     nodes: int | None = None
+    lost: tuple[Lost, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,6 +170,8 @@ def of_command(command: Command) -> str:
     """A command in a line."""
     lane = lane_of(command.job, command.ordinal, command.attempt, LANES)
     head = f"-> {type(command).__name__} {command.task}/{command.attempt} on lane {lane}"
+    if command.grant is not None:
+        head += f", granted {told(command.grant)}"
     match command:
         case MakePlan():
             return f"{head}: {told_value(command.text)}"

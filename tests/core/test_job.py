@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from streams.core.events import (
 )
 from streams.core.goal import Goal, Limits, Source
 from streams.core.job import absorb, fold
+from streams.core.money import spent
 from streams.core.plan import SubTask
 from streams.core.release import places, release
 from streams.core.states import (
@@ -37,7 +39,7 @@ from streams.core.states import (
     Succeeded,
     Waiting,
 )
-from streams.core.values import ANSWER, NO_USAGE, PLAN, Inline, Usage
+from streams.core.values import ANSWER, NO_USAGE, PLAN, Grant, Inline, Usage
 from tests.core.histories import JOB, START, histories, plans, walk
 
 SOURCE = Source(topic="goals", partition=0, offset=7)
@@ -227,18 +229,38 @@ def test_two_who_open_a_job_again_open_it_once(history: list[Event]) -> None:
 
 @given(histories())
 def test_usage_is_the_sum_of_what_was_counted(history: list[Event]) -> None:
-    """Every event that moved the job is counted once, and no other."""
-    counted = NO_USAGE
+    """Every event that moved the job is counted once, and no other.
+
+    So is what was granted to an attempt that is lost, in place of what it would have told.
+    """
+    counted, lost = NO_USAGE, dict[tuple[str, int], Usage]()
     for step in walk(history):
+        event = step.event
         if step.after is not step.before:
-            counted += getattr(step.event, "usage", NO_USAGE)
-            if isinstance(step.event, JobReopened):  # with what attempts cost that ended after their job
-                assert step.event.spent.tokens >= counted.tokens
-                counted = step.event.spent
-        answers = [effect for effect in step.effects if isinstance(effect, Answer)]
-        for holder in (step.after, *answers):
-            if isinstance(holder, Open | Answer):
-                assert holder.usage == counted
+            counted += getattr(event, "usage", NO_USAGE)
+            if isinstance(event, JobReopened):  # with what attempts cost that ended after their job
+                assert event.spent.tokens >= counted.tokens
+                counted, lost = event.spent, {}
+            elif isinstance(event, AttemptOverdue) and (grant := grant_of(step.before, event.task)):
+                lost[event.task, event.attempt] = all_of(grant)
+            elif isinstance(event, Planned | SubTaskSucceeded | SubTaskFailed):
+                lost.pop((event.task, event.attempt), None)
+        total = sum(lost.values(), counted)
+        told = [effect.usage for effect in step.effects if isinstance(effect, Answer)]
+        for usage in (*told, *([spent(step.after)] if isinstance(step.after, Open) else [])):
+            assert replace(usage, usd=0.0) == replace(total, usd=0.0)
+            assert usage.usd == pytest.approx(total.usd)
+
+
+def grant_of(job: Job, task: str) -> Grant | None:
+    """What the sub-task's present attempt was granted."""
+    return getattr(job.states[task], "grant", None) if isinstance(job, Open) else None
+
+
+def all_of(grant: Grant) -> Usage:
+    """The usage of an attempt that spent all of it."""
+    calls = grant.calls or 0
+    return Usage(calls=calls, tokens_in=grant.tokens or 0, usd=grant.usd or 0.0, estimated=max(1, calls))
 
 
 @given(histories())
@@ -260,7 +282,7 @@ def unreleased(job: Job) -> object:
     if not isinstance(job, Open):
         return job
     states = {
-        task: Ready(attempt=state.attempt) if isinstance(state, Released) else state
+        task: Ready(attempt=state.attempt, grant=state.grant) if isinstance(state, Released) else state
         for task, state in job.states.items()
     }
     return replace(job, states=states, ready=(), outstanding=0)

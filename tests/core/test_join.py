@@ -64,6 +64,12 @@ class Drive:
         else:
             self.end(task, state.attempt)
 
+    def granted(self, task: TaskId) -> int:
+        """Tokens that the sub-task's present attempt may spend; 0 where there is no limit."""
+        assert isinstance(self.job, Open)
+        grant = getattr(self.job.states[task], "grant", None)
+        return (grant.tokens or 0) if grant else 0
+
     def end(self, task: TaskId, attempt: int) -> None:
         """One attempt succeeds, fails, or is never heard of again."""
         tokens, wait = self.choices.below(40), self.choices.of((0.0, 3.0))
@@ -80,7 +86,7 @@ class Drive:
                 SubTaskFailed(**name, kind="refused", reason="no", final=final, retry_in=wait, usage=usage)
             )
         else:
-            tokens = 0  # nobody tells what it cost
+            tokens = self.granted(task)  # nobody tells what it cost
             self.see(AttemptOverdue(**name, retry_in=wait))
         self.ended.append(Ended(task=task, attempt=attempt, good=fate < 5, final=final, tokens=tokens))
 

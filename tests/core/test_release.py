@@ -10,7 +10,7 @@ from streams.core.job import fold
 from streams.core.plan import SubTask
 from streams.core.release import command, lane_of, places, release
 from streams.core.states import Job, New, Open, Ready, Released
-from streams.core.values import PLAN, Inline
+from streams.core.values import PLAN, Grant, Inline
 from tests.core.histories import JOB, histories, walk
 
 GOAL = Goal(
@@ -34,18 +34,32 @@ def opened(*tasks: SubTask, goal: Goal = GOAL) -> Open:
 
 @given(histories())
 def test_release_never_goes_beyond_the_goals_concurrency(history: list[Event]) -> None:
-    """Each released sub-task is out, in the order in which they became ready, and none twice."""
+    """Each released sub-task is out, in the order in which they became ready, and none twice.
+
+    In a job with a budget those go that have a grant, and take it along.
+    """
     for step in walk(history):
         if not isinstance(job := step.after, Open) or (free := places(job)) <= 0:
             continue
         after, commands = release(job, free, at=5)
         assert after.outstanding == job.outstanding + free <= job.submitted.goal.limits.concurrency
-        assert tuple(c.task for c in commands) == job.ready[:free]
-        assert after.ready == job.ready[free:]
-        assert places(after) <= 0 or not after.ready
+        poor = job.submitted.goal.budget.limited
+        may = [task for task in job.ready if not poor or grant_of(job, task) is not None]
+        going = [order.task for order in commands]
+        assert going == may[:free]
+        assert after.ready == tuple(task for task in job.ready if task not in going)
+        assert places(after) <= 0
         for order in commands:
-            assert after.states[order.task] == Released(attempt=order.attempt, at=5)
-            assert job.states[order.task] == Ready(attempt=order.attempt)
+            assert (order.grant is not None) == poor
+            assert after.states[order.task] == Released(attempt=order.attempt, at=5, grant=order.grant)
+            assert job.states[order.task] == Ready(attempt=order.attempt, grant=order.grant)
+
+
+def grant_of(job: Open, task: str) -> Grant | None:
+    """What the ready sub-task is granted."""
+    state = job.states[task]
+    assert isinstance(state, Ready)
+    return state.grant
 
 
 def test_a_plan_command_has_the_whole_goal() -> None:

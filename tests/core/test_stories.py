@@ -111,6 +111,22 @@ def budget(story: Story) -> None:
     story.failed("c", "server_error", "500", retry_in=1.0, usage=COST)
 
 
+def budget_lost(story: Story) -> None:
+    """A lost attempt has spent its grant until it tells its end; what it did not spend goes back."""
+    story.submitted(goal(budget=Budget(calls=9), limits=Limits(timeout_s=30.0)))
+    story.planned(task("a"), task("b"), task("c"), usage=Usage(calls=1, tokens_in=900, tokens_out=100))
+    story.started("a", "b")
+    story.succeeded("b", 1, usage=Usage(calls=1, tokens_in=500, tokens_out=100))
+    story.overdue("a", 1, after_s=35, retry_in=2.0)
+    story.retry_due("a", 2, after_s=2)
+    story.started("c")
+    story.succeeded("c", 1, usage=Usage(calls=2, tokens_in=900, tokens_out=200))
+    story.failed("a", "timeout", "no result within 30 s", retry_in=2.0, usage=Usage(calls=1, tokens_in=400))
+    story.started("a", attempt=2)
+    story.succeeded("a", 1, attempt=2, usage=Usage(calls=1, tokens_in=500, tokens_out=100))
+    story.answered("Three.")
+
+
 def synthesis_fails(story: Story) -> None:
     """No synthesis: the joined results are the answer, partial, with the reason."""
     story.submitted(goal(limits=Limits(max_attempts=2)))
@@ -276,6 +292,7 @@ STORIES: tuple[Callable[[Story], None], ...] = (
     deadline,
     fail_fast,
     budget,
+    budget_lost,
     synthesis_fails,
     late_attempt,
     never_started,

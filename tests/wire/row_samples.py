@@ -9,6 +9,7 @@ from streams.core.states import (
     Backoff,
     Failed,
     Finished,
+    Lost,
     Ready,
     Released,
     Revision,
@@ -20,7 +21,7 @@ from streams.core.states import (
 )
 from streams.core.values import Inline
 from streams.wire.rows import GoalRow, JobRow, PositionRow, Row, SubTaskRow
-from tests.wire.samples import CHECK, SAMPLES, USAGE
+from tests.wire.samples import CHECK, GRANT, SAMPLES, USAGE
 
 SUBMITTED = replace(SAMPLES["job-events"][0], at=1_790_000_000_000, offset=41)
 TASK = SubTask(id="read-3", goal="Read it", kind="extract", dep=("list",), model="kimi-k2.6", input=(2, 2))
@@ -36,6 +37,7 @@ ROWS: Final[dict[str, Row]] = {
     "PositionRow": PositionRow(offset=977, at=1_790_000_012_345),
     "JobRow": JobRow(usage=USAGE),
     "JobRow-2": JobRow(usage=USAGE, nodes=3),
+    "JobRow-3": JobRow(usage=USAGE, nodes=3, lost=(Lost(task="read-3", attempt=1, grant=GRANT),)),
     "GoalRow": GoalRow(submitted=SUBMITTED),
     "GoalRow-2": GoalRow(submitted=SUBMITTED, revision=AGAIN),
     "Finished": Finished(digest="cd" * 32, outcome="partial", offset=976, at=1_790_000_012_345, revision=2),
@@ -44,6 +46,9 @@ ROWS: Final[dict[str, Row]] = {
     "SubTaskRow-Backoff": row(Backoff(attempt=2, until=1_790_000_010_000)),
     "SubTaskRow-Released": row(Released(attempt=2, at=1_790_000_009_500)),
     "SubTaskRow-Running": row(Running(attempt=2, run="w1-5f3a", since=1_790_000_009_600)),
+    "SubTaskRow-Ready-2": row(Ready(attempt=2, grant=GRANT)),
+    "SubTaskRow-Released-2": row(Released(attempt=2, at=1_790_000_009_500, grant=GRANT)),
+    "SubTaskRow-Running-2": row(Running(attempt=2, run="w1-5f3a", since=1_790_000_009_600, grant=GRANT)),
     "SubTaskRow-Succeeded": row(
         Succeeded(attempt=2, result=Inline(value={"licence": "MIT"}), size=17, offset=975)
     ),

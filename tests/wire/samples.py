@@ -24,7 +24,7 @@ from streams.core.events import (
 )
 from streams.core.goal import Budget, Goal, Header, JoinRule, Limits, Source
 from streams.core.plan import SubTask
-from streams.core.values import Inline, Reference, Usage
+from streams.core.values import Grant, Inline, Reference, Usage
 from streams.transcript import (
     Asked,
     AttemptEnded,
@@ -48,6 +48,7 @@ USAGE = Usage(
     calls=2, tokens_in=1200, tokens_cached=800, tokens_out=310, usd=0.0042, estimated=1, tool_calls=3
 )
 CHECK = Reference(topic="transcripts", partition=5, offsets=(17, 18), size=600_000, digest="ab" * 32)
+GRANT = Grant(calls=15, tokens=60_000)
 ATTEMPT: dict[str, Any] = {"job": JOB, "task": "read-3", "attempt": 2}
 CALL = ToolCall(id="call_1", name="package_metadata", arguments='{"name": "orjson"}')
 SUCCEEDED = SubTaskSucceeded(**ATTEMPT, result=Inline(value={"licence": "MIT"}), size=17, usage=USAGE)
@@ -172,6 +173,25 @@ SAMPLES: dict[str, list[Any]] = {
                 TaskResult(task="read-4", goal="Read", outcome="failed", reason="timeout: 60 s"),
             ),
         ),
+        MakePlan(
+            job=JOB,
+            task="plan",
+            attempt=1,
+            ordinal=0,
+            timeout_s=120.0,
+            text=Inline(value="Sum up"),
+            grant=Grant(calls=250, tokens=1_000_000, usd=0.75),
+        ),
+        RunSubTask(**ATTEMPT, ordinal=1, timeout_s=60.0, goal="Read it", kind="extract", grant=GRANT),
+        MakeAnswer(
+            job=JOB,
+            task="answer",
+            attempt=1,
+            ordinal=5,
+            timeout_s=120.0,
+            text=Inline(value="Sum up"),
+            grant=Grant(usd=0.25),
+        ),
     ],
     "transcripts": [
         ModelCalled(
@@ -206,6 +226,20 @@ SAMPLES: dict[str, list[Any]] = {
             reason="try again after 1 seconds",
             wait_s=1.0,
             decision="retry",
+        ),
+        ModelFailed(
+            **ATTEMPT,
+            run="w1-5f3a",
+            n=2,
+            tried=2,
+            kind="timeout",
+            reason="no reply within 30.0 s",
+            decision="elsewhere",
+            endpoint="moonshot",
+            model="kimi",
+            request=Asked(seen=2, messages=Inline(value=[]), max_tokens=800),
+            request_hash="ef" * 32,
+            usage=Usage(calls=1, tokens_in=400, tokens_out=800, usd=0.002, estimated=1),
         ),
         ToolStarted(**ATTEMPT, run="w1-5f3a", call=CALL),
         ToolCalled(

@@ -15,6 +15,7 @@ from streams.core.events import (
     SubTaskSucceeded,
 )
 from streams.core.job import absorb
+from streams.core.money import releasable
 from streams.core.release import command
 from streams.core.states import (
     Backoff,
@@ -160,11 +161,11 @@ def _note(told: Told, before: Job, after: Job, event: Event) -> None:
             known: Mapping[TaskId, SubTaskState] = {}
             if not isinstance(before, Open):
                 told.digests.setdefault(event.job, set()).add(submitted.goal.digest)
-            elif ready is before.ready:
+            elif ready is before.ready and not submitted.goal.budget.limited:
                 return
             else:
                 known = before.states
-            for task in ready:
+            for task in releasable(after):
                 if (state := after.states[task]) is not known.get(task):
                     key = attempt_key(event.job, task, _attempt(state))
                     told.commands.setdefault(key, Due(command=command(after, task), at=event.at))

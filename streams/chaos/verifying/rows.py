@@ -75,7 +75,8 @@ def _released(row: Row, record: Record) -> bool:
     return (
         isinstance(stands, SubTaskRow)
         and isinstance(stands.state, Released)
-        and (stands.ordinal, stands.task, stands.state.attempt) == (row.ordinal, row.task, row.state.attempt)
+        and (stands.ordinal, stands.task) == (row.ordinal, row.task)
+        and (stands.state.attempt, stands.state.grant) == (row.state.attempt, row.state.grant)
     )
 
 
