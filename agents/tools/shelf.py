@@ -7,7 +7,8 @@ from typing import Final, Protocol, Self
 import structlog
 
 from agents.configuration.values import DEFAULT, Configuration, Kind, ToolServer
-from agents.ports import NOBODY, Caller, ToolReply, Tools, ToolSpec
+from agents.ports import NOBODY, Caller, ToolReply, ToolSpec
+from agents.tools.local import LocalTools
 from agents.tools.mcp.supervisor import State, Supervisor
 from agents.tools.scopes import Scope, read_scopes, refusal, refuse_wildcards
 from agents.tools.sharing import SharedCalls
@@ -44,7 +45,7 @@ class ToolShelf:
 
     def __init__(
         self,
-        local: Tools,
+        local: LocalTools,
         configuration: Configuration,
         *,
         metrics: Counter | None = None,
@@ -79,10 +80,9 @@ class ToolShelf:
         return {name: server.state for name, server in self._servers.items()}
 
     def names(self) -> tuple[str, ...]:
-        """The names of all tools that servers offer now, sorted. Those of functions their own port knows."""
-        return tuple(
-            sorted(tool.spec.name for server in self._servers.values() for tool in server.tools.values())
-        )
+        """The names of all tools that there are now, sorted."""
+        served = (tool.spec.name for server in self._servers.values() for tool in server.tools.values())
+        return tuple(sorted((*self._local.names(), *served)))
 
     def specs(self, names: Sequence[str]) -> tuple[ToolSpec, ...]:
         """The tools of these names; unknown names are left out."""

@@ -18,6 +18,7 @@ from streams.cli import (
     doctor,
     model,
     replay,
+    run_agent,
     submit,
     topics,
     watch,
@@ -66,6 +67,7 @@ app.add_typer(topics.app, name="topics")
 app.command()(worker.worker)
 app.command()(model.model)
 app.command()(submit.submit)
+app.command("run-agent")(run_agent.run_agent)
 app.command()(watch.watch)
 app.command()(answers.answers)
 app.add_typer(dead_letters.app, name="dead-letters")

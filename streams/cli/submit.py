@@ -109,11 +109,11 @@ def submit(
     shared = {name: value for name, value in shared.items() if value is not None}
 
     async def send() -> None:
-        goals = [{"goal": goal, **shared}] if file is None else read_goals(_text(file, "--file"), shared)
+        goals = [{"goal": goal, **shared}] if file is None else read_goals(text_of(file, "--file"), shared)
         if input_ is not None:
-            goals[0]["input"] = read_input(_text(input_, "--input"))
+            goals[0]["input"] = read_input(text_of(input_, "--input"))
         if plan is not None:
-            goals[0]["plan"] = read_plan(_text(plan, "--plan"))
+            goals[0]["plan"] = read_plan(text_of(plan, "--plan"))
         await _send(goals, brokers, prefix, within, wait=wait, as_json=as_json)
 
     run(send())
@@ -170,7 +170,12 @@ def read_plan(text: str) -> Any:
     return plan
 
 
-def _text(file: str, option: str) -> str:
+def text_of(file: str, option: str) -> str:
+    """The text of a file, or of standard input.
+
+    Raises:
+        Stop: it cannot be read.
+    """
     try:
         if file == STDIN:
             return typer.get_text_stream("stdin").read()

@@ -30,6 +30,7 @@ COMMANDS = [
     ["answers"],
     ["doctor"],
     ["replay"],
+    ["run-agent"],
     ["export"],
     *([group] for group in ("broker", "topics", "dead-letters", "chaos")),
     *(["broker", name] for name in ("start", "stop", "status")),
