@@ -71,6 +71,7 @@ async def examine(settings: Settings, bad: "BadConfiguration | None" = None) -> 
         bad: What is wrong with the file of the agents' side, so that they cannot be looked at.
     """
     from streams.cli.doctor_agents import agents
+    from streams.cli.doctor_tools import tools
 
     async for finding in _log(settings):
         yield finding
@@ -79,6 +80,8 @@ async def examine(settings: Settings, bad: "BadConfiguration | None" = None) -> 
         yield Finding(about="configuration", level="problem", what=what, to_do=problem.to_do)
     if bad is None:
         async for finding in agents(settings):
+            yield finding
+        async for finding in tools(settings.configuration):
             yield finding
 
 

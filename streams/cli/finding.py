@@ -13,7 +13,7 @@ class Finding:
 
     Attributes:
         about: ``access``, ``brokers``, ``topics``, ``lag``, ``configuration``, ``key``, ``endpoint``,
-            ``model`` or ``tools``.
+            ``model``, ``tools`` or ``sandbox``.
         to_do: What to do about it.
     """
 

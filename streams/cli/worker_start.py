@@ -159,5 +159,5 @@ def _tell(configuration: Configuration, answers: Mapping[str, Listing | ModelErr
                 hint = nearest(model.id, answer.models)
                 log.warning("model_not_listed", endpoint=name, model=model.id, hint=hint)
     for name, endpoint in configuration.endpoints.items():
-        if name not in answers or (endpoint.key_variables and not endpoint.keys and configuration.path):
+        if name not in answers or (endpoint.key_variables and not endpoint.keys and name != DEFAULT):
             log.warning("endpoint_without_key", endpoint=name, to_do=f"set {variables(endpoint)}")

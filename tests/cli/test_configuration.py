@@ -1,6 +1,7 @@
 """``anabranch.toml`` on the command line: which file is read, what the doctor and a worker say of it."""
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from streams.cli.worker_start import with_models
 from streams.settings import Settings
 from tests.cli.conftest import KEY, anabranch, printed
 
+STDIO = Path(__file__).parents[1] / "agents" / "tool_servers" / "stdio_server.py"
 AWAY = "http://127.0.0.1:1/v1"
 
 
@@ -163,6 +165,39 @@ def test_an_endpoint_whose_keys_are_not_set(folder: Path) -> None:
     found = [(each["about"], each["level"], each["what"]) for each in printed(anabranch("doctor", "--json"))]
     assert ("key", "warning", "here: KEY_1 or KEY_2 are not set, none of them") in found
     assert [each[:2] for each in found].count(("endpoint", "problem")) == 2
+
+
+def test_the_doctor_starts_tool_servers_and_looks_for_their_tools(folder: Path, endpoint: str) -> None:
+    """Names that no tool has are told with the nearest one; what does not start is told with why."""
+    text = f"""
+[servers.here]
+command = ["{sys.executable}", "-S", "{STDIO}", "broken"]
+tools = ["echo", "cuont"]
+[servers.away]
+command = ["{folder}/nowhere"]
+[kinds.default]
+tools = ["noop", "noob", "here.echo", "away.x"]
+[kinds.analyze]
+rounds = 1
+[tools]
+modules = ["nowhere.at_all:tools"]
+"""
+    written(folder / "anabranch.toml", text)
+    result = anabranch("doctor", "--json", OPENAI_BASE_URL=endpoint, OPENAI_API_KEY=KEY)
+    found = [
+        (each["level"], each["what"], each["to_do"]) for each in printed(result) if each["about"] == "tools"
+    ]
+    assert [level for level, _, _ in found] == ["problem", "fine", "warning", "warning", "problem", "problem"]
+    assert "nowhere.at_all" in found[0][1]
+    assert found[1][1].startswith("servers.here has cancelled, count, crash, echo")
+    assert found[4][1:] == ("servers.here.tools names cuont, which it does not have", "did you mean count?")
+    assert found[5][1].startswith("servers.away: ")
+    written(
+        folder / "anabranch.toml", text.replace("nowhere.at_all:tools", "tests.agents.brought_tools:factors")
+    )
+    result = anabranch("doctor", "--json", OPENAI_BASE_URL=endpoint, OPENAI_API_KEY=KEY)
+    told = [(each["what"], each["to_do"]) for each in printed(result) if each["level"] == "problem"]
+    assert ("kinds.default names noob, and there is no such tool", "did you mean noop?") in told
 
 
 class Logged:
