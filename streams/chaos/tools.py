@@ -64,4 +64,4 @@ def breaking_tools(place: Path) -> LocalTools:
 
 def offer(place: Path) -> None:
     """From now on the crew of this process has them."""
-    vars(crew)["shipped_tools"] = lambda: breaking_tools(place)
+    vars(crew)["local_tools"] = lambda _: breaking_tools(place)
