@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from agents.ports import ModelReply, ModelRequest, ToolCall, ToolReply
+from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.core.values import NO_USAGE, Grant, Usage
 
 
@@ -37,7 +37,11 @@ class PlainAttempt:
         self, request: ModelRequest, call: Callable[[ModelRequest, float], Awaitable[ModelReply]]
     ) -> ModelReply:
         """Make the call."""
-        reply = await call(request, self.left())
+        try:
+            reply = await call(request, self.left())
+        except ModelError as error:
+            self.usage += error.usage or NO_USAGE
+            raise
         self.usage += reply.usage
         return reply
 

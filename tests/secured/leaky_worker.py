@@ -31,5 +31,5 @@ def break_down() -> None:
 def leaky_worker() -> None:
     """Be ``anabranch``, with these tools in place of the shipped ones."""
     # In place of the name that it imports.
-    crew.local_tools = lambda _: LocalTools([local_tool(tell_all), local_tool(break_down)])  # type: ignore[attr-defined]  # see above
+    vars(crew)["local_tools"] = lambda _: LocalTools([local_tool(tell_all), local_tool(break_down)])
     main()

@@ -85,11 +85,11 @@ def python() -> str:
 def lacking() -> str:
     """Why there can be no sandbox here, and what to do; empty where there is nothing against it."""
     if sys.platform != "linux":
-        return f"the sandbox is made of what Linux has, and this is {sys.platform}: run workers on Linux"
+        return f"the sandbox is made of what Linux has, and this is {sys.platform}; run workers on Linux"
     if platform.machine() not in MACHINES:
-        return f"the sandbox knows {' and '.join(MACHINES)} only, and this is {platform.machine()}"
+        return f"the sandbox knows {' and '.join(MACHINES)} only; this is {platform.machine()}"
     if mechanism() is None:
-        return f"neither bwrap nor unshare is on PATH: {INSTALL}"
+        return f"neither bwrap nor unshare is on PATH; {INSTALL}"
     return ""
 
 
