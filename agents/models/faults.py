@@ -14,6 +14,7 @@ import orjson
 from agents.configuration.values import DEFAULT, Endpoint
 from agents.models.waits import reset_of, wait_of
 from agents.ports import ModelError
+from streams.core.values import NO_USAGE
 
 PUBLIC_URL = "https://api.openai.com/v1"
 
@@ -183,6 +184,10 @@ class Faults:
             return self.error("misconfigured", f"no usable address: {why}; check {self._address}")
         # The aiohttp transport reports connections that broke as timeouts, so look for its own word.
         roots = (exception, cause, cause.__cause__ if cause else None)
+        if any(isinstance(e, aiohttp.ClientConnectorError) for e in roots):
+            error = self.error("connection", f"connection failed: {why}")
+            error.usage = NO_USAGE  # nothing was asked
+            return error
         if any(isinstance(e, aiohttp.ClientError) and not isinstance(e, TimeoutError) for e in roots):
             return self.error("connection", f"connection failed: {why}")
         if isinstance(exception, (httpx2.TimeoutException, TimeoutError)):

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from agents.ports import ModelReply, ModelRequest, ToolCall, ToolReply
+from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.core.values import NO_USAGE, Grant, Usage
 from streams.memory_log.virtual_time import VirtualTimeLoop
 
@@ -55,7 +55,11 @@ class MemoryAttempt:
             reply = self.journal.replies[self._recalled - 1]
             self.usage += reply.usage
             return reply
-        reply = await call(request, self.time_s)
+        try:
+            reply = await call(request, self.time_s)
+        except ModelError as error:
+            self.usage += error.usage or NO_USAGE
+            raise
         self.journal.requests.append(request)
         self.journal.replies.append(reply)
         self._recalled += 1

@@ -17,7 +17,7 @@ from agents.simulator.chance import Repetitions, draw
 from agents.simulator.problems import OVERLOADED, SERVER_ERROR, Problem, Rejected, rate_limited
 from agents.simulator.replies import Reply
 from streams.chaos.evidence import Call
-from streams.core.values import Json, Usage
+from streams.core.values import NO_USAGE, Json, Usage
 
 URL = "memory:"
 _SIMULATED = ModelSettings(name=MODEL, endpoint=DEFAULT, id=MODEL)
@@ -75,7 +75,9 @@ class MemoryEndpoint:
         """
         if self.down:
             await asyncio.sleep(UNREACHED_S)
-            raise self._errors.error("connection", "connection failed: nobody is there")
+            error = self._errors.error("connection", "connection failed: nobody is there")
+            error.usage = NO_USAGE
+            raise error
         logged = _Logged(request.call_id, self._now_ms())
         self._log.append(logged)
         self.running += 1
