@@ -128,8 +128,10 @@ def address(endpoint: Endpoint) -> str:
     return BASE_URL if endpoint.name == DEFAULT else f"base_url of endpoints.{endpoint.name}"
 
 
-def variables(endpoint: Endpoint) -> str:
-    """Where its keys are configured."""
+def variables(endpoint: Endpoint, key: str = "") -> str:
+    """Where this very key is configured, else all keys of the endpoint."""
+    if key in endpoint.keys and len(endpoint.keys) == len(endpoint.key_variables):
+        return endpoint.key_variables[endpoint.keys.index(key)]
     named = " or ".join(endpoint.key_variables)
     return named or f"key_variables of endpoints.{endpoint.name}"
 
@@ -151,11 +153,12 @@ def advice(endpoint: Endpoint, error: ModelError, key: str | None = None) -> str
                 return f"{foreign}: set {where} to it"
             if host in MOONSHOT:
                 platform, other, theirs = MOONSHOT[host]
+                becomes = "=" if where == BASE_URL else " to "
                 return (
                     f"{host} takes keys of {platform} only, and the two platforms' keys are not "
-                    f"interchangeable: for a key of {theirs} set {where}={other}"
+                    f"interchangeable: for a key of {theirs} set {where}{becomes}{other}"
                 )
-            return f"set {variables(endpoint)} to a key of {host}"
+            return f"set {variables(endpoint, given)} to a key of {host}"
         case "connection" | "timeout":
             if is_local(endpoint.base_url):
                 return "start it, or a simulated one by `anabranch model`"

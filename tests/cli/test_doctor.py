@@ -121,8 +121,18 @@ def test_a_key_that_names_its_endpoint(url: str, key: str, address: str) -> None
 def test_moonshots_two_platforms_are_told_apart() -> None:
     """Their keys look alike, so only the refusal tells: it names the other one."""
     refused = ModelError("bad_key", "401", retry=False)
-    global_ = advice(Endpoint(name=DEFAULT, base_url="https://api.moonshot.ai/v1", keys=("sk-abc",)), refused)
-    chinese = advice(Endpoint(name=DEFAULT, base_url="https://api.moonshot.cn/v1", keys=("sk-abc",)), refused)
+    global_ = advice(
+        Endpoint(
+            name=DEFAULT, base_url="https://api.moonshot.ai/v1", key_variables=("KEY",), keys=("sk-abc",)
+        ),
+        refused,
+    )
+    chinese = advice(
+        Endpoint(
+            name=DEFAULT, base_url="https://api.moonshot.cn/v1", key_variables=("KEY",), keys=("sk-abc",)
+        ),
+        refused,
+    )
     assert "OPENAI_BASE_URL=https://api.moonshot.cn/v1" in global_
     assert "OPENAI_BASE_URL=https://api.moonshot.ai/v1" in chinese
 
