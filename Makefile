@@ -5,6 +5,7 @@ STATE := .anabranch
 TOOLS := $(STATE)/tools
 RUN := $(STATE)/venv
 DEV := $(STATE)/dev
+SERVERS := $(STATE)/servers
 CODE = $(wildcard streams agents tests bench infra)
 
 export UV_CACHE_DIR := $(CURDIR)/$(STATE)/cache/uv
@@ -23,7 +24,7 @@ unexport REQUESTS_CA_BUNDLE
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench audit lock clean
+.PHONY: help demo test lint bench servers audit lock clean
 .DELETE_ON_ERROR:
 
 help: ## Say what can be made
@@ -32,7 +33,7 @@ help: ## Say what can be made
 demo: $(RUN)/ready ## Answer real goals on a real Kafka, and stop everything again (ARGS='--help' says more)
 	@$(RUN)/bin/anabranch demo $(ARGS)
 
-test: $(DEV)/ready ## Run all tests, those on a real Kafka among them (ARGS='-k broker' for some)
+test: $(DEV)/ready $(SERVERS)/ready ## Run all tests, those on a real Kafka among them (ARGS='-k broker' for some)
 	@$(DEV)/bin/python infra/install_kafka.py $(STATE)
 	$(DEV)/bin/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
@@ -45,8 +46,10 @@ lint: $(DEV)/ready ## Check style, types and the direction of imports
 bench: $(DEV)/ready ## Measure, side by side with the plain way (docs/benchmarks.md)
 	@$(DEV)/bin/python -m bench $(ARGS)
 
+servers: $(SERVERS)/ready ## Install the public tool servers of infra/anabranch.example.toml (docs/tools.md)
+
 audit: $(DEV)/ready ## Look up the locked packages in an advisory service, where one can be reached
-	@$(DEV)/bin/python infra/audit.py requirements-dev.txt requirements-tools.txt
+	@$(DEV)/bin/python infra/audit.py requirements-dev.txt requirements-tools.txt infra/servers/requirements.txt
 
 lock: $(DEV)/ready ## Choose the newest allowed versions of everything, and pin them by their hashes
 	infra/lock $(TOOLS)/bin/uv $(DEV)/bin/python
@@ -66,3 +69,6 @@ $(RUN)/ready: requirements.txt pyproject.toml infra/environment $(TOOLS)/ready
 
 $(DEV)/ready: requirements-dev.txt pyproject.toml infra/environment $(TOOLS)/ready
 	infra/environment $(TOOLS) $(DEV) $<
+
+$(SERVERS)/ready: infra/servers/requirements.txt infra/environment $(TOOLS)/ready
+	infra/environment $(TOOLS) $(SERVERS) $< alone

@@ -14,7 +14,12 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-LOCKS = ("requirements.txt", "requirements-dev.txt", "requirements-tools.txt")
+LOCKS = (
+    "requirements.txt",
+    "requirements-dev.txt",
+    "requirements-tools.txt",
+    "infra/servers/requirements.txt",
+)
 SHA256 = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 HASH = "    --hash=sha256:" + 64 * "0"
 
