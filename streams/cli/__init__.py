@@ -13,6 +13,7 @@ from streams.cli import (
     answers,
     broker,
     chaos,
+    cost,
     dead_letters,
     demo,
     doctor,
@@ -75,6 +76,7 @@ app.command()(doctor.doctor)
 app.command()(acls.acls)
 app.command()(replay.replay)
 app.command()(replay.export)
+app.command()(cost.cost)
 app.add_typer(chaos.app, name="chaos")
 
 

@@ -79,7 +79,7 @@ def export(
 
     [dim]anabranch export order-17 - | gzip > order-17.jsonl.gz[/dim]
     """
-    _to_file(run(_from_log(job, brokers, prefix, since)), file)
+    _to_file(run(from_log(job, brokers, prefix, since)), file)
 
 
 async def _replay(
@@ -99,7 +99,7 @@ async def _replay(
     elif path.suffix in {".jsonl", ".json"}:
         raise Stop(f"there is no file {job}", Exit.USAGE)
     else:
-        recording = await _from_log(job, brokers, prefix, since)
+        recording = await from_log(job, brokers, prefix, since)
     told = fold(recording)
     if told.answer is None:
         return recording, told, None
@@ -127,7 +127,13 @@ def _to_file(recording: "Recording", file: str) -> None:
     typer.echo(f"{len(recording.records)} records of {recording.job} in {file}", err=True)
 
 
-async def _from_log(job: str, brokers: str | None, prefix: str | None, since: str) -> "Recording":
+async def from_log(job: str, brokers: str | None, prefix: str | None, since: str) -> "Recording":
+    """All that the log has of a job.
+
+    Raises:
+        JobUnknown: it has nothing of it.
+        LogUnavailable: it cannot be read.
+    """
     from streams.cli.environment import settings
     from streams.cli.quiet import quiet
     from streams.cli.watch import named

@@ -32,6 +32,7 @@ COMMANDS = [
     ["replay"],
     ["run-agent"],
     ["export"],
+    ["cost"],
     *([group] for group in ("broker", "topics", "dead-letters", "chaos")),
     *(["broker", name] for name in ("start", "stop", "status")),
     *(["topics", name] for name in ("create", "check")),
