@@ -13,6 +13,7 @@ import os
 import platform
 import resource
 import select
+import struct
 import sys
 import time
 from typing import Any, NoReturn
@@ -27,6 +28,7 @@ _MNT_DETACH = 2
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
 _CLONE_NEWUSER = 0x10000000
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_SECUREBITS, _PR_SET_NO_NEW_PRIVS = 4, 24, 28, 38
+_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _NO_ROOT_LOCKED = 0b101111  # noroot, no_setuid_fixup, keep_caps off: all locked
 _CAPABILITIES_V3 = 0x20080522
 _JOIN_SESSION_KEYRING = 1
@@ -140,6 +142,7 @@ def _become(spec: dict[str, Any]) -> NoReturn:
     )
     os.dup2(given, 0)
     os.closerange(3, 4_096)
+    _filter_calls(spec["calls"])
     os.execve(spec["argv"][0], spec["argv"], spec["environment"])  # noqa: S606 - that is what this is for
 
 
@@ -175,6 +178,14 @@ def _drop_capabilities() -> None:
         pass
     header = (ctypes.c_uint32 * 2)(_CAPABILITIES_V3, 0)
     _check(_libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")
+
+
+def _filter_calls(instructions: list[list[int]]) -> None:
+    """Let the kernel refuse the calls that this filter (a ``sock_fprog``) refuses, from now on."""
+    code = b"".join(struct.pack("<HBBI", *each) for each in instructions)
+    held = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("HxxxxxxP", len(instructions), ctypes.addressof(held))
+    _check(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, program, 0, 0), "the filter of system calls")
 
 
 def _build(spec: dict[str, Any]) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any, Final, Literal, TypeAlias
 
-Mechanism: TypeAlias = Literal["bubblewrap", "namespaces"]
+from agents.tools.sandbox.calls import MACHINES, call_filter
 
-MACHINES: Final = ("x86_64", "aarch64")
+Mechanism: TypeAlias = Literal["bubblewrap", "namespaces"]
 
 PROCESSES: Final = 64
 """Processes and threads of one run."""
@@ -88,6 +88,8 @@ def lacking() -> str:
         return f"the sandbox is made of what Linux has, and this is {sys.platform}; run workers on Linux"
     if platform.machine() not in MACHINES:
         return f"the sandbox knows {' and '.join(MACHINES)} only; this is {platform.machine()}"
+    if _python_home() == "/":
+        return "Python stands in / itself, so all of the host would be shown; use one with a place of its own"
     if mechanism() is None:
         return f"neither bwrap nor unshare is on PATH; {INSTALL}"
     return ""
@@ -139,12 +141,13 @@ def specification(how: Mechanism, program: Program, bounds: Bounds) -> dict[str,
             "LANG": "C.UTF-8",
             "PYTHONDONTWRITEBYTECODE": "1",
         },
+        "calls": call_filter(),
         "seconds": bounds.seconds,
         "bytes": bounds.bytes,
         "processes": bounds.processes,
         "limits": {
             "RLIMIT_AS": bounds.bytes,
-            "RLIMIT_CORE": 0,
+            "RLIMIT_CORE": 1,  # with 0 the host's own program for core dumps would still run
             "RLIMIT_CPU": int(bounds.seconds) + 1,
             "RLIMIT_FSIZE": _room(bounds),
             "RLIMIT_MEMLOCK": 0,

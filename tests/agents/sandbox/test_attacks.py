@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ import pytest
 from agents.configuration.values import LocalToolSettings
 from agents.tools.local import LocalTools
 from agents.tools.sandbox import sandbox_problem, sandbox_tools
+from agents.tools.sandbox.calls import FORBIDDEN
 
 PROBLEM = sandbox_problem()
 pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=str(PROBLEM))
@@ -110,6 +112,25 @@ async def test_there_is_no_network(listener: tuple[int, list[int]]) -> None:
     assert "connected" not in lines
     assert lines[2:] == ["['lo']", "1", "no names", "not raw"], told
     assert came == []
+
+
+async def test_there_are_no_other_ways_out() -> None:
+    """Neither to the host of a virtual machine, nor through parts of the kernel that few programs need."""
+    told = await python(
+        "import ctypes, os, socket\n"
+        "for family in (socket.AF_VSOCK, socket.AF_ALG, socket.AF_PACKET, 31, 21, 0x100000001):\n"
+        "    try: socket.socket(family, socket.SOCK_STREAM); print('made', family)\n"
+        "    except (OSError, OverflowError) as error: print(error)\n"
+        "a, b = socket.socketpair(); a.send(b'x'); print(b.recv(1))\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        f"for number in {[pair[platform.machine() == 'aarch64'] for pair in FORBIDDEN.values()]}:\n"
+        "    if number is not None and libc.syscall(number, 0, 0, 0, 0, 0) != -1: print('called', number)\n"
+        "    if ctypes.get_errno() != 1: print(number, os.strerror(ctypes.get_errno()))\n"
+    )
+    lines = told["stdout"].splitlines()
+    assert lines[:5] == ["[Errno 1] Operation not permitted"] * 5, told
+    assert not any("made" in line or "called" in line for line in lines)
+    assert lines[6:] == ["b'x'"]
 
 
 async def test_nothing_of_the_worker_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
