@@ -52,12 +52,13 @@ class Toolbox:
         bounds: Bounds = DEFAULT_BOUNDS,
     ) -> None:
         self._tools, self._caller, self._bounds = tools, caller, bounds
+        self._granted = frozenset(allowed)
         self._allowed = {spec.name: spec for spec in tools.specs(allowed)}
         if len(self._allowed) > MAX_TOOLS:
             log.warning("tools_not_offered", job=caller.job, task=caller.task, tools=len(self._allowed))
         told = spellings(tuple(self._allowed)[:MAX_TOOLS])
         self._meant = {spelled: name for name, spelled in told.items()}
-        self.specs = tuple(replace(self._allowed[name], name=spelled) for name, spelled in told.items())
+        self.specs = tuple(_spelled(self._allowed[name], spelled) for name, spelled in told.items())
 
     def meant(self, call: ToolCall) -> ToolCall:
         """The model's call by the tool's own name."""
@@ -111,9 +112,16 @@ class Toolbox:
 
     def _why_not(self, name: str) -> tuple[str, Json]:
         mine = [spec.name for spec in self.specs]
+        if name in self._granted and "." in name:
+            text = f"tool {name} is not there now: its server is away, or has no such tool"
+            return "unavailable", {"message": text, "tools": mine}
         if self._tools.specs((name,)):
             return "not_allowed", {"message": f"tool {name} is not allowed in this task", "tools": mine}
         return "unknown_tool", {"message": f"there is no tool {name}", "tools": mine}
+
+
+def _spelled(spec: ToolSpec, name: str) -> ToolSpec:
+    return spec if spec.name == name else replace(spec, name=name)
 
 
 async def refuse(call: ToolCall, error: str, output: Json, attempt: Attempt) -> ToolReply:

@@ -173,6 +173,16 @@ async def test_a_server_that_is_away_may_be_back() -> None:
     assert (ended.kind, ended.final, ended.usage.tool_calls) == ("tool_error", False, 0)
 
 
+async def test_a_granted_tool_of_a_server_that_is_away_is_not_unknown() -> None:
+    """The server may list it again before the next attempt; a function that there is not will not come."""
+    for name, kind, final in (("files.read", "unavailable", False), ("read", "unknown_tool", True)):
+        ended, _, attempt = await work(
+            said("never"), tools=NamedTools("search"), goal="", tool=name, granted=("search", name)
+        )
+        assert isinstance(ended, GaveUp)
+        assert (attempt.journal.tool_replies["direct"].error, ended.final) == (kind, final)
+
+
 async def test_no_request_offers_more_tools_than_endpoints_take() -> None:
     """The rest are not offered; an endpoint would refuse the whole request."""
     names = tuple(f"t{n}" for n in range(MAX_TOOLS + 5))
