@@ -1,5 +1,6 @@
 """The planner: a goal becomes a plan, with one re-ask where the first reply holds none."""
 
+from agents.configuration.values import PLANNER
 from agents.cut import head_and_tail
 from agents.models.retry import PatientModel
 from agents.plain_json import dumps
@@ -47,7 +48,9 @@ class ModelPlanner:
         usage, room = NO_USAGE, self.max_tokens
         reasons: tuple[str, ...] = ()
         for _ in range(2):
-            request = ModelRequest(messages=tuple(messages), max_tokens=room, model=command.model)
+            request = ModelRequest(
+                messages=tuple(messages), max_tokens=room, model=command.model, kind=PLANNER
+            )
             try:
                 reply = await self._model.ask(request, attempt)
             except ModelError as error:

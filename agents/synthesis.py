@@ -1,5 +1,6 @@
 """The synthesiser: one answer from all results."""
 
+from agents.configuration.values import SYNTHESIS
 from agents.cut import cut_values
 from agents.models.retry import PatientModel
 from agents.plain_json import text_or_json
@@ -45,6 +46,7 @@ class ModelSynthesiser:
             messages=(self._system, user({"goal": inline(command.text), "results": told})),
             max_tokens=self.max_tokens,
             model=command.model,
+            kind=SYNTHESIS,
         )
         try:
             reply = await self._model.ask(request, attempt)

@@ -90,11 +90,25 @@ async def test_each_kind_asks_its_model_at_its_endpoint() -> None:
         models = ["one", "two"]
         [kinds.translate]
         models = ["two"]
+        [kinds.planner]
+        models = ["two"]
+        [kinds.synthesis]
+        models = ["two"]
     """
     environment = dict(zip(("KEY_1", "KEY_2"), KEYS, strict=True))
     crew = await assemble(read_configuration(text, path="a.toml", environment=environment))
     by: list[str] = []
+    goal = Inline(value="Do it")
     try:
+        own = MemoryAttempt()
+        await crew.planner.plan(
+            MakePlan(job="t/j", task="plan", attempt=1, ordinal=0, timeout_s=60.0, text=goal), own
+        )
+        await crew.synthesiser.answer(
+            MakeAnswer(job="t/j", task="answer", attempt=1, ordinal=0, timeout_s=60.0, text=goal, results=()),
+            own,
+        )
+        assert {reply.endpoint for reply in own.journal.replies} == {"second"}
         for kind in ("analyze", "translate", "analyze"):
             attempt = MemoryAttempt()
             done = await crew.sub_agent.run(
