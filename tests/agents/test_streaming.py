@@ -14,7 +14,7 @@ from agents.configuration.values import Endpoint as Configured
 from agents.configuration.values import ModelSettings
 from agents.models.client import ChatClient
 from agents.models.reading import BrokenReply, read_completion
-from agents.models.streaming import Assembly, read_events
+from agents.models.streaming import Assembly, ErrorInStream, read_events
 from agents.ports import ModelError, ModelReply, ModelRequest
 from streams.core.values import Usage
 from tests.agents.scripted_endpoint import Endpoint, Scripted, completion, endpoint, tool_call
@@ -211,6 +211,23 @@ def test_a_broken_stream_is_no_reply(raw: bytes) -> None:
     after = b"" if raw.endswith(DONE) or b"stop" in raw else good
     with pytest.raises(BrokenReply):
         reply_of(raw + after)
+
+
+junk = st.text('{}[]":,\\n\r\t dataevnt', max_size=30).map(str.encode) | st.binary(max_size=20)
+
+
+@given(wholes, st.data())
+def test_any_bytes_are_a_whole_reply_or_an_error(whole: dict[str, Any], data: st.DataObject) -> None:
+    """A stream with something else in it: the same reply, or none, or one with the same sort of end."""
+    raw = b"".join(streamed(whole))
+    at = data.draw(st.integers(0, len(raw)))
+    until = data.draw(st.integers(at, min(len(raw), at + 40)))
+    try:
+        reply = reply_of(raw[:at] + data.draw(junk) + raw[until:])
+    except (BrokenReply, ErrorInStream):
+        return
+    assert reply.finish_reason
+    assert isinstance(reply.text, str)
 
 
 @asynccontextmanager

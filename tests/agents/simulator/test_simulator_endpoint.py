@@ -13,11 +13,16 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # i
 from agents.configuration.values import Endpoint as Configured
 from agents.configuration.values import ModelSettings, Thinking
 from agents.models.client import ChatClient
-from agents.ports import ModelError, ModelReply, ModelRequest, ToolSpec
+from agents.models.retry import PatientModel
+from agents.ports import Done, ModelError, ModelReply, ModelRequest, ToolSpec
 from agents.simulator import Behaviour, FailureKind, Simulator, asked
 from agents.simulator.problems import Rejected
 from agents.simulator.shapes import in_shape
-from streams.core.values import Json
+from agents.sub_agent import ToolUsingAgent
+from agents.tools.local import LocalTools, local_tool
+from streams.core.commands import RunSubTask
+from streams.core.values import Inline, Json
+from tests.agents.memory_attempt import MemoryAttempt
 from tests.agents.simulator.conftest import Endpoint, Request, Say
 
 TOOL = ToolSpec(
@@ -127,6 +132,36 @@ async def test_thoughts_go_back_with_the_calls_they_led_to(endpoint: Endpoint, r
     async with client_of(simulator, thinking="type", reasoning="drop") as client:
         with pytest.raises(ModelError, match="reasoning_content is missing"):
             await ask(client, kept, thinking=True)
+
+
+class ThinkingModel:
+    """A model that thinks in every call."""
+
+    def __init__(self, client: ChatClient) -> None:
+        self._client = client
+
+    async def chat(self, request: ModelRequest, *, timeout_s: float) -> ModelReply:
+        return await ask(self._client, request, thinking=True)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_sub_agent_that_thinks_keeps_its_thoughts(endpoint: Endpoint, streaming: bool) -> None:
+    """Through its turns with tools to its answer, at an endpoint that refuses them where they are missing."""
+    simulator = await endpoint(Behaviour())
+
+    async def lookup(name: str) -> dict[str, str]:
+        """Look a name up."""
+        return {"name": name, "found": "yes"}
+
+    async with client_of(simulator, thinking="type", streaming=streaming) as client:
+        agent = ToolUsingAgent(PatientModel(ThinkingModel(client)), LocalTools([local_tool(lookup)]))
+        command = RunSubTask(
+            job="t/j", task="a", attempt=1, ordinal=1, timeout_s=60.0, kind="extract",
+            goal="look them up", tools=("lookup",), input=Inline(value=[{"name": "orjson"}]),
+        )  # fmt: skip
+        done = await agent.run(command, MemoryAttempt())
+    assert isinstance(done, Done), done
+    assert (done.usage.calls, done.usage.tool_calls) == (2, 1)
 
 
 def test_a_forced_tool_is_refused_while_thinking(request_of: Request) -> None:
