@@ -16,11 +16,16 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 _KEYS: Final = (
     # What begins like the keys of model providers, code hosts, chats and clouds, or is a web token.
-    re.compile(r"(?:sk|pk|rk|gsk|xai|tvly|hf|r8|nvapi|pplx|fw|csk|jina)[-_][A-Za-z0-9_-]{12,}"),
-    re.compile(r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}"),
-    re.compile(r"A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30,}|BSA[\w-]{20,}"),
-    re.compile(r"eyJ[\w-]{8,}\.[\w-]{8,}"),
-    re.compile(r"(?:bearer|basic|token)\s+(?!\$\{)\S{6,}", re.IGNORECASE),
+    re.compile(
+        r"(?<![A-Za-z0-9_-])(?:sk|pk|rk|gsk|xai|tvly|hf|r8|nvapi|pplx|fw|csk|jina)[-_]"
+        r"(?:(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{12,}|[A-Za-z0-9]{16,})"
+    ),
+    re.compile(
+        r"\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}|\bxox[abprs]-[\w-]{10,}"
+    ),
+    re.compile(r"\bA[KS]IA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bBSA[\w-]{24,}"),
+    re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}"),
+    re.compile(r"\bbearer\s+(?=\S*\d|\S{20})[\w.~+/=-]{8,}", re.IGNORECASE),
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
     re.compile(r"://[^/\s:@]*:[^/\s@]+@"),
 )

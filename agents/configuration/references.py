@@ -1,5 +1,6 @@
 """What the tables say of one another: every model, endpoint, server and tool that is named is there."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -233,11 +234,24 @@ def _variables(at: Path, values: Mapping[str, str], environment: Mapping[str, st
         if "${" in bare:
             to_do = "write ${NAME}: letters, digits and _"
             yield here, f"{dotted(here)} refers to a variable that has no name", to_do
-        elif at[-1] == "headers" and key.lower() in SECRET_HEADERS and not references(text) and text:
-            yield here, f"{dotted(here)} holds its secret itself", 'write "Bearer ${NAME}", and set NAME'
+        elif text and bare == text and _is_secret(at[-1], key, text):
+            example = "Bearer ${NAME}" if key.lower() == "authorization" else "${NAME}"
+            yield here, f"{dotted(here)} holds its secret itself", f'write "{example}", and set NAME'
+
+
+def _is_secret(table: str | int, key: str, text: str) -> bool:
+    """By its name a header or variable holds a secret, and no path to one."""
+    if table == "headers":
+        return key.lower() in SECRET_HEADERS
+    return SECRET_VARIABLES.search(key) is not None and not text.startswith(("/", "./", "../", "~"))
 
 
 SECRET_HEADERS: Final = frozenset(
     {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-goog-api-key"}
 )
 """Headers that hold nothing but secrets."""
+
+SECRET_VARIABLES: Final = re.compile(
+    r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE
+)
+"""Variables that do."""

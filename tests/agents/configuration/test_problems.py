@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.configuration.positions import find
-from agents.configuration.problems import BadConfiguration, Problem
+from agents.configuration.problems import BadConfiguration, Problem, is_secret
 from agents.configuration.reading import MAX_BYTES, decoded, read_configuration
 from tests.agents.configuration.reading import problems, read
 from tests.agents.configuration.test_reading import ENVIRONMENT, WHOLE
@@ -269,6 +269,31 @@ def test_a_key_in_the_file_is_refused_and_never_shown(text: str) -> None:
     found = problems(text)
     assert found
     assert not any(KEY in each for each in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task-with-a-long-name-2",
+        "mcp-network-tools-20",
+        "deepseek-ai/DeepSeek-V3",
+        "Basic information about the token counter",
+        "the bearer of bad news",
+        "sqlite:///file:orders.db?mode=ro&uri=true",
+        "https://user.example/v1:batch",
+        "sk-model",
+    ],
+)
+def test_what_only_resembles_a_key_is_none(text: str) -> None:
+    """Names, addresses and sentences."""
+    assert not is_secret(text)
+
+
+@pytest.mark.parametrize(("value", "is_fine"), [("hunter2", False), ("${B}", True), ("/run/key", True)])
+def test_a_variable_that_is_named_as_a_secret_refers_to_one(value: str, is_fine: bool) -> None:
+    """Also a password that looks like nothing."""
+    text = f'[servers.a]\ncommand = ["x"]\nenvironment.DB_PASSWORD = "{value}"'
+    assert bool(problems(text, B="hunter3")) != is_fine
 
 
 def test_bytes_that_are_no_text() -> None:
