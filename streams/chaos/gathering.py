@@ -13,6 +13,7 @@ from agents.simulator import Counters
 from streams.chaos.evidence import Call, Committed
 from streams.chaos.workers import now_ms
 from streams.kafka.reading import PROGRESS_S, make_consumer, records, stop_consumer
+from streams.kafka.told import offsets_told
 from streams.log import Log, LogUnavailable, Record
 from streams.settings import Settings
 from streams.topics import ANSWERS, GOALS, JOB_EVENTS, SUBTASKS, topics
@@ -189,19 +190,23 @@ def calls(counters: Counters) -> tuple[Call, ...]:
 
 async def _committed(client: AIOKafkaAdminClient, settings: Settings) -> tuple[Committed, ...]:
     found: list[Committed] = []
-    for group in GROUPS:
-        offsets = await client.list_consumer_group_offsets(settings.prefix + group)
+    for group, read in GROUPS.items():
+        places = [
+            TopicPartition(settings.prefix + topic, number)
+            for topic in read
+            for number in range(settings.lanes)
+        ]
+        offsets = await offsets_told(client, settings.prefix + group, places)
         at = now_ms()
         found += [
             Committed(
                 group=group,
                 topic=place.topic.removeprefix(settings.prefix),
                 partition=place.partition,
-                offset=each.offset,
+                offset=offset,
                 at=at,
             )
-            for place, each in offsets.items()
-            if each.offset >= 0
+            for place, offset in offsets.items()
         ]
     return tuple(found)
 

@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaError
 from streams.kafka.connection import client_options
 from streams.kafka.errors import in_our_words
 from streams.kafka.reading import make_consumer, stop_consumer
+from streams.kafka.told import offsets_told
 from streams.log import LogUnavailable
 from streams.settings import Settings
 from streams.topics import GOALS, JOB_EVENTS, SUBTASKS
@@ -40,8 +41,8 @@ async def lag(settings: Settings) -> dict[str, int]:
             await admin.start()
             told: dict[TopicPartition, int] = {}
             for group in set(_READ.values()):
-                offsets = await admin.list_consumer_group_offsets(settings.prefix + group)
-                told |= {place: offset.offset for place, offset in offsets.items()}
+                read = [place for place in places if _READ[topics[place.topic]] == group]
+                told |= await offsets_told(admin, settings.prefix + group, read)
             begins = await consumer.beginning_offsets(places)
             ends = await consumer.end_offsets(places)
     except (KafkaError, OSError, TimeoutError) as error:
