@@ -1,12 +1,17 @@
 """A model that is all there is: no routes, and no limits of an account."""
 
 from agents.configuration.values import DEFAULT, Configuration, Endpoint, Kind, ModelSettings
+from agents.models.concurrency import MOST
 from agents.models.traffic import Traffic
 from agents.ports import Model, ModelReply, ModelRequest
 
 
 def alone(model: Model) -> Traffic:
-    """The traffic of a model that is all there is, whatever a request names, without limits of an account."""
+    """The traffic of a model that is all there is, whatever a request names, without limits of an account.
+
+    It is asked as often at once as anybody likes from the beginning: whoever brings a model for
+    tests wants to see what comes of that.
+    """
     only = ModelSettings(name=DEFAULT, endpoint=DEFAULT, id=DEFAULT)
     configuration = Configuration(
         endpoints={DEFAULT: Endpoint(name=DEFAULT)},
@@ -14,7 +19,7 @@ def alone(model: Model) -> Traffic:
         kinds={DEFAULT: Kind(name=DEFAULT, models=(DEFAULT,))},
         open_models=True,
     )
-    return Traffic(configuration, {DEFAULT: _Alone(model)})
+    return Traffic(configuration, {DEFAULT: _Alone(model)}, start=MOST)
 
 
 class _Alone:

@@ -33,14 +33,17 @@ QUICK_S = 2.0
 class Adaptive:
     """The limit of calls at once of one endpoint. Times are seconds on any clock that does not go back.
 
+    Args:
+        start: Calls at once in the beginning.
+
     Attributes:
         in_use: Calls under way.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, start: int = START) -> None:
         self.in_use = 0
         self._most: float = MOST
-        self._limit: float = START
+        self._limit: float = start
         self._steady = math.inf  # from here on it grows slowly
         self._cut_at = -math.inf
         self._window_at = -math.inf

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from agents.configuration.values import Endpoint, ModelSettings
 from agents.models.breaker import Breaker
-from agents.models.concurrency import Adaptive
+from agents.models.concurrency import START, Adaptive
 from agents.models.deadlines import Latencies
 from agents.models.keys import KeyRing
 from agents.models.lines import COMING_S
@@ -51,14 +51,19 @@ class Out:
 class EndpointTarget:
     """An endpoint.
 
+    Args:
+        settings: What is configured of it.
+        client: What calls it.
+        start: Calls at once that it is given in the beginning.
+
     Attributes:
         out: Why it is not asked again while this process runs.
     """
 
-    def __init__(self, settings: Endpoint, client: EndpointClient) -> None:
+    def __init__(self, settings: Endpoint, client: EndpointClient, *, start: int = START) -> None:
         self.settings, self.client = settings, client
         self.ring = KeyRing(settings)
-        self.adaptive = Adaptive()
+        self.adaptive = Adaptive(start)
         self.adaptive.cap(self.ring.at_once)
         self.out: Out | None = None
 

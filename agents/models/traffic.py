@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeAlias
 
 from agents.configuration.values import Configuration, Kind, ModelSettings
+from agents.models.concurrency import START
 from agents.models.keys import Key
 from agents.models.lines import Line
 from agents.models.metrics import Metrics
@@ -58,6 +59,7 @@ class Traffic:
         configuration: Endpoints, models and kinds.
         clients: One for each endpoint, by its name.
         metrics: Counters shared with the tools of the same process.
+        start: Calls at once that each endpoint is given in the beginning.
 
     Attributes:
         metrics: What is counted of every call.
@@ -69,12 +71,13 @@ class Traffic:
         clients: Mapping[str, EndpointClient],
         *,
         metrics: Metrics | None = None,
+        start: int = START,
     ) -> None:
         self.metrics = metrics or Metrics()
         self._outcomes = Outcomes(self.metrics)
         self._routes = Routes(configuration)
         self._endpoints = {
-            name: EndpointTarget(endpoint, clients[name])
+            name: EndpointTarget(endpoint, clients[name], start=start)
             for name, endpoint in configuration.endpoints.items()
         }
         self._targets: OrderedDict[str, ModelTarget] = OrderedDict()
