@@ -17,8 +17,8 @@ from streams.settings import Settings
 if TYPE_CHECKING:
     from agents.configuration.problems import BadConfiguration
 
-ABOUT = 13
-"""Letters of the longest word for what a finding is about."""
+ABOUT = 14
+"""Letters of the longest word for what a finding is about, and a blank."""
 
 CONNECT_S = 3.0
 """Seconds that a broker may take to accept a connection."""
