@@ -59,6 +59,21 @@ async def test_everything_says_that_it_is_simulated(endpoint: Endpoint, request_
     assert raw.headers["x-request-id"]
 
 
+async def test_streams_are_read_by_the_openai_client(endpoint: Endpoint, request_of: Request) -> None:
+    """As one of the real endpoints'."""
+    simulator = await endpoint(Behaviour())
+    request = request_of("sub-agent", {"goal": "g", "input": "some words"})
+    async with _openai(simulator) as client:
+        whole = await client.chat.completions.create(**request)
+        options = {"stream": True, "stream_options": {"include_usage": True}}
+        chunks = [chunk async for chunk in await client.chat.completions.create(**request, **options)]
+    said = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert said == whole.choices[0].message.content
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens
+    assert {chunk.model for chunk in chunks} == {"simulated"}
+
+
 async def test_the_same_request_has_the_same_reply(endpoint: Endpoint, request_of: Request) -> None:
     """On the same endpoint, and on another one with the same seed."""
     request = request_of("planner", {"goal": "Compare a, b and c", "max_subtasks": 100})
