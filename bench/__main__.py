@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from bench import folding, latency, restoring, throughput
+from bench import folding, latency, restoring, throughput, tool_servers
 from bench.figures import Figure, markdown
 from bench.flood import flood
 from bench.soak import soak
@@ -40,6 +40,10 @@ def long_ones(arguments: argparse.Namespace) -> dict[str, tuple[str, Measurement
     goals, minutes, rate = arguments.goals, arguments.minutes, arguments.rate
     return {
         "restoring": ("Restoring a table of 100,000 finished and 1,000 open jobs", restoring.restoring),
+        "tool-servers": (
+            f"{tool_servers.SUB_AGENTS} sub-agents on one shared client of a tool server, and on their own",
+            tool_servers.shared_and_own,
+        ),
         "flood": (f"{goals:,} goals at once", lambda servers: flood(servers, goals=goals)),
         "soak": (
             f"{minutes:g} minutes of {rate:g} jobs a second",
@@ -73,7 +77,10 @@ async def main(
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"{', '.join(MEASUREMENTS)}; or restoring, flood, soak"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"{', '.join(MEASUREMENTS)}; or restoring, tool-servers, flood, soak",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     parser.add_argument("--goals", type=int, default=100_000, help="of the flood (default: 100,000)")
