@@ -65,11 +65,12 @@ async def test_streams_are_read_by_the_openai_client(endpoint: Endpoint, request
     request = request_of("sub-agent", {"goal": "g", "input": "some words"})
     async with _openai(simulator) as client:
         whole = await client.chat.completions.create(**request)
-        options = {"stream": True, "stream_options": {"include_usage": True}}
+        options: Any = {"stream": True, "stream_options": {"include_usage": True}}
         chunks = [chunk async for chunk in await client.chat.completions.create(**request, **options)]
     said = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert said == whole.choices[0].message.content
     assert chunks[-1].usage is not None
+    assert whole.usage is not None
     assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens
     assert {chunk.model for chunk in chunks} == {"simulated"}
 
