@@ -81,9 +81,10 @@ def configure(
     # Its warnings come by the thousand while brokers are away; ``streams.kafka.outage`` listens to
     # it and speaks for it once a log is open.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    # A traceback for each line that a tool server prints where messages are wanted; ours is
-    # ``tool_server_noise``.
-    logging.getLogger("mcp.client.stdio").setLevel(logging.CRITICAL)
+    # A traceback for each line that a tool server prints where messages are wanted, and for each answer
+    # that breaks off; ours are ``tool_server_noise`` and the call's own reply.
+    for name in ("mcp.client.stdio", "mcp.client.streamable_http"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class Lines(io.TextIOBase):

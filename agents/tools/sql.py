@@ -54,9 +54,11 @@ def reads_only(
             statements = sqlglot.parse(given, dialect=dialect or None)
         except (sqlglot.errors.SqlglotError, RecursionError) as broken:
             return f"cannot be read as SQL: {str(broken).splitlines()[0][:MAX_SHOWN] if str(broken) else ''}"
-        if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        # A comment behind the last semicolon is a statement to the parser.
+        query, *more = [each for each in statements if not isinstance(each, exp.Semicolon)] or [None]
+        if more or not isinstance(query, exp.Query):
             return f"must be one query that only reads, on {shown}"
-        return _wrong(statements[0], allowed, callable_, shown)
+        return _wrong(query, allowed, callable_, shown)
 
     return rule
 

@@ -96,6 +96,7 @@ def test_a_rule_takes_what_it_says_and_nothing_else(
         "with recursive n(i) as (select 1 union all select i + 1 from n where i < 9) select i from n, orders",
         "select julianday(day) from orders",
         'select "a;b" from orders -- a comment',
+        "select * from orders; -- a comment",
     ],
 )
 def test_queries_on_the_allowed_tables_pass(query: str) -> None:

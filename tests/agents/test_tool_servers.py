@@ -106,6 +106,20 @@ async def test_case_http_server_down(http: HttpServer) -> None:
             assert (await server.call("echo", {"text": "back"}, timeout_s=60)).output == "back"
 
 
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_request_that_breaks_off_fails_alone(http: HttpServer, mode: str) -> None:
+    async with running(http.settings(call_s=60), opened=partial(connect, mode=mode)) as server:
+        other = asyncio.create_task(server.call("hang", {}, timeout_s=60))
+        await until(lambda: len(server._calls) == 1)
+        reply = await server.call("drop", {}, timeout_s=60)
+        assert reply.error == "unavailable"
+        assert "Whether the call was carried out is not known" in str(reply.output)
+        assert (await server.call("echo", {"text": "x"}, timeout_s=60)).output == "x"
+        assert not other.done()
+        assert server.state.word == "up"
+        other.cancel()
+
+
 async def test_a_refused_key_is_named_by_its_status_and_not_shown(http: HttpServer) -> None:
     with capture_logs() as logs:
         async with running(http.settings(key="wrong-key-of-mine"), delay_s=never) as server:

@@ -19,9 +19,6 @@ from agents.tools.mcp.content import MAX_ERROR, content_json, error_text
 from agents.tools.mcp.steady_http import BROKEN, SESSION_GONE
 from streams.core.values import Json
 
-NOT_ANSWERS: Final = frozenset({INTERNAL_ERROR, PARSE_ERROR})
-"""Errors that the server's transport or its front gave, not its tool."""
-
 CLOSED: Final = (CONNECTION_CLOSED, "Connection closed")
 """What the mcp package makes of calls whose connection is gone; other words are of one request only."""
 
@@ -62,9 +59,11 @@ def outcome(call: "asyncio.Task[CallToolResult]", server: str, within_s: float) 
     if error.code == SESSION_GONE:
         not_made = f"tool server {server} is not available: {said}. The call was not made."
         return Outcome(output=not_made, error="unavailable", answered=False, gone=said)
+    if error.code == PARSE_ERROR:
+        return lost(server, "its answer broke off")
     if error.code in (CONNECTION_CLOSED, BROKEN):
         return lost(server, said)
-    answered = error.code not in NOT_ANSWERS
+    answered = error.code != INTERNAL_ERROR  # that is of the server itself, or of what stands before it
     return Outcome(output=f"tool server {server}: {said}", error="tool_error", answered=answered)
 
 

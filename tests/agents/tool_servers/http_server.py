@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import uvicorn
 from mcp.server.mcpserver import MCPServer
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agents.configuration.values import ToolServer
 
@@ -26,6 +26,7 @@ class HttpServer:
 
     def __init__(self) -> None:
         self.given_up = 0
+        self._dropping = False
         self._listening = _bound(0)
         self.port: int = self._listening.getsockname()[1]
         self._uvicorn: uvicorn.Server | None = None
@@ -40,7 +41,7 @@ class HttpServer:
         """Start it, and wait until it listens."""
         if self._listening.fileno() < 0:
             self._listening = _bound(self.port)
-        config = uvicorn.Config(_guarded(self._tools().streamable_http_app()), log_level="critical")
+        config = uvicorn.Config(self._guarded(self._tools().streamable_http_app()), log_level="critical")
         self._uvicorn = uvicorn.Server(config)
         self._task = asyncio.create_task(self._uvicorn.serve([self._listening]))
         async with asyncio.timeout(WITHIN_S):
@@ -76,7 +77,36 @@ class HttpServer:
                 self.given_up += 1
             return "at last"
 
+        @server.tool()
+        async def drop() -> str:
+            """Break off the request that asks for it."""
+            self._dropping = True
+            return "lost on its way"
+
         return server
+
+    def _guarded(self, app: ASGIApp) -> ASGIApp:
+        async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+            async def sent(message: Message) -> None:
+                if self._dropping and b"lost on its way" in message.get("body", b""):
+                    self._dropping = False
+                    self._break_off(scope["client"])
+                await send(message)
+
+            headers = dict(scope.get("headers", ()))
+            if scope["type"] == "http" and headers.get(b"authorization") != f"Bearer {KEY}".encode():
+                await send({"type": "http.response.start", "status": 401, "headers": []})
+                await send({"type": "http.response.body", "body": b""})
+            else:
+                await app(scope, receive, sent)
+
+        return guarded
+
+    def _break_off(self, client: tuple[str, int]) -> None:
+        assert self._uvicorn is not None
+        for connection in tuple(self._uvicorn.server_state.connections):
+            if connection.transport.get_extra_info("peername") == tuple(client):
+                connection.transport.abort()
 
 
 def _bound(port: int) -> socket.socket:
@@ -84,15 +114,3 @@ def _bound(port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind(("127.0.0.1", port))
     return bound
-
-
-def _guarded(app: ASGIApp) -> ASGIApp:
-    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        headers = dict(scope.get("headers", ()))
-        if scope["type"] == "http" and headers.get(b"authorization") != f"Bearer {KEY}".encode():
-            await send({"type": "http.response.start", "status": 401, "headers": []})
-            await send({"type": "http.response.body", "body": b""})
-        else:
-            await app(scope, receive, send)
-
-    return guarded
