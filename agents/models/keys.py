@@ -6,6 +6,12 @@ from collections.abc import Sequence
 from agents.configuration.values import Endpoint
 from agents.models.rates import Rates
 
+CREDIBLE_S = 5.0
+"""A provider that asks to wait so long means its account, not just this call."""
+
+LONGEST_LIMIT_S = 600.0
+"""A key is held back no longer than this at a time, whatever the provider says: it may err by years."""
+
 
 class Key:
     """One key, and what its account allows.
@@ -19,13 +25,28 @@ class Key:
         out: Why it is not used again while this process runs; empty while it is.
     """
 
-    __slots__ = ("in_use", "limited_until", "name", "out", "rates", "value")
+    __slots__ = ("_refused", "in_use", "limited_until", "name", "out", "rates", "value")
 
     def __init__(self, value: str, name: str, rates: Rates) -> None:
         self.value, self.name, self.rates = value, name, rates
         self.in_use = 0
         self.limited_until = -math.inf
         self.out = ""
+        self._refused = False
+
+    def answered(self) -> None:
+        """A call with it brought a reply."""
+        self._refused = False
+
+    def limited(self, now: float, asked_s: float, *, others: bool) -> None:
+        """The provider refused a call with it and asked to wait.
+
+        Some refuse single calls while they take all others, so a short wait is that of the call alone,
+        until a second one is refused without a reply in between, or where *others* can go on meanwhile.
+        """
+        if self._refused or others or asked_s >= CREDIBLE_S:
+            self.limited_until = max(self.limited_until, now + min(asked_s, LONGEST_LIMIT_S))
+        self._refused = True
 
 
 class KeyRing:

@@ -17,9 +17,6 @@ log = structlog.get_logger()
 MIN_PROVIDER_WAIT_S = 1.0
 """A provider that asks for less is counted like any failure, or a wait of 0 could repeat for ever."""
 
-LONGEST_LIMIT_S = 600.0
-"""A key is held back no longer than this at a time, whatever the provider says: it may err by years."""
-
 SHORT_S = 10.0
 """A call near the attempt's end that had less time than this says nothing of anybody by taking longer."""
 
@@ -51,6 +48,7 @@ class Outcomes:
         """A call brought a reply after *took_s* seconds; such calls take *usual_s*, where that is known."""
         target = permit.target
         permit.key.rates.settle(permit.spent, reply.usage.tokens)
+        permit.key.answered()
         target.breaker.answered(now, probe=permit.probe)
         if permit.probe:
             self.breaker_changed(target)
@@ -80,8 +78,7 @@ class Outcomes:
             endpoint.adaptive.failed(now, congested=rule.congested)
         asked = error.wait_s or 0.0
         if rule.congested and asked >= MIN_PROVIDER_WAIT_S:
-            until = now + min(asked, LONGEST_LIMIT_S)
-            permit.key.limited_until = max(permit.key.limited_until, until)
+            permit.key.limited(now, asked, others=len(endpoint.ring.live) > 1)
         if rule.decision == "endpoint_out":
             self._put_out(permit, Out(kind=error.kind, reason=error.reason))
         self._tell_concurrency(target)

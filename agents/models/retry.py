@@ -167,8 +167,8 @@ class Course:
             if any(name not in self._avoid for name in live):
                 return "elsewhere"
             self._avoid = frozenset()  # all had their turn: from the first one again
-        if by_provider and self._traffic.limited_s(target) <= 0:
-            return "retry"  # by another key
+        if by_provider and self._traffic.another_key(target):
+            return "retry"  # by that, at once
         self.pause_s = pause = self._pause_s(asked, by_provider=by_provider)
         if pause >= left_s:
             error.reason = f"{error.reason}; {beyond(pause)}"

@@ -223,9 +223,10 @@ class Traffic:
         """Seconds that a model is not to be asked, by its breaker or by its provider's own word."""
         return target.away_s(_now())
 
-    def limited_s(self, target: ModelTarget) -> float:
-        """Seconds until the provider lets the first of the model's keys go on."""
-        return target.endpoint.ring.limited_s(_now())
+    def another_key(self, target: ModelTarget) -> bool:
+        """Whether a key that was refused for a while leaves others that may go on."""
+        ring = target.endpoint.ring
+        return len(ring.live) > 1 and ring.limited_s(_now()) <= 0
 
     def _release(self, permit: Permit) -> None:
         permit.key.in_use -= 1

@@ -36,6 +36,7 @@ class Client:
     Attributes:
         calls: When each call came, its model, its key, and the time it had.
         most: Calls under way at once, at most.
+        hangs: Says of each call whether it hangs instead.
     """
 
     def __init__(self, endpoint: Endpoint, *turns: Turn, latency_s: float = 0.0) -> None:
@@ -43,6 +44,7 @@ class Client:
         self.calls: list[tuple[float, str, str, float]] = []
         self.turns = list(turns)
         self.latency_s = latency_s
+        self.hangs: Callable[[], bool] = lambda: False
         self.running = self.most = 0
 
     def http(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> Turn:
@@ -66,7 +68,7 @@ class Client:
         self.running += 1
         self.most = max(self.most, self.running)
         try:
-            if turn is None:
+            if turn is None or self.hangs():
                 await asyncio.sleep(timeout_s)
                 raise self.faults.error("timeout", "no reply")
             await asyncio.sleep(self.latency_s)

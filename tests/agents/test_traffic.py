@@ -5,6 +5,7 @@ import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from itertools import pairwise
+from random import Random
 from typing import Any, TypeVar
 
 import pytest
@@ -164,22 +165,62 @@ def test_a_breaker_that_never_closes_is_bounded_by_the_attempts_time() -> None:
 
 
 def test_a_provider_that_says_how_long_is_obeyed() -> None:
-    """At least two seconds, without a slot, and not as a failed try; the others wait as well."""
+    """At least two seconds, without a slot, and not as a failed try."""
 
     async def told() -> None:
         a = Client(A)
         a.turns = [*[a.http(429, SLOW_DOWN, {"Retry-After": "2"})] * 10, reply()]
         stage, slots = Stage(a), asyncio.Semaphore(1)
         attempt = TimedAttempt(slots=slots)
-        first = asyncio.ensure_future(stage.ask(attempt=attempt))
+        asked = asyncio.ensure_future(stage.ask(attempt=attempt))
         await asyncio.sleep(1)
         assert slots._value == 1
-        second = asyncio.ensure_future(stage.ask(attempt=TimedAttempt(slots=slots)))
-        for each, _ in await asyncio.gather(first, second):
-            assert isinstance(each, ModelReply)
-        assert all(later - earlier >= 2 for earlier, later in pairwise(a.moments[:11]))
-        assert len(a.calls) == 12 > MAX_TRIES
-        assert set(attempt.errors) == {("rate_limited", "a", "a", "retry")}
+        answered, _ = await asked
+        assert isinstance(answered, ModelReply)
+        assert all(later - earlier >= 2 for earlier, later in pairwise(a.moments))
+        assert len(a.calls) == 11 > MAX_TRIES
+        assert attempt.errors == [("rate_limited", "a", "a", "retry")] * 10
+
+    story(told)
+
+
+@pytest.mark.parametrize(("asked", "calls"), [("2", 2), ("6", 1)])
+def test_the_second_refusal_holds_all_others_back(asked: str, calls: int) -> None:
+    """One may be a single call's bad luck; where the wait is long it is none."""
+
+    async def told() -> None:
+        a = Client(replace(A, concurrency=1), latency_s=0.01)
+        a.turns = [*[a.http(429, SLOW_DOWN, {"Retry-After": asked})] * calls, reply()]
+        ended = await Stage(a).ask_all(10)
+        assert all(isinstance(each, ModelReply) for each, _ in ended)
+        assert a.moments[calls] - a.moments[calls - 1] >= float(asked)
+
+    story(told)
+
+
+def test_a_thousand_calls_to_an_endpoint_that_misbehaves() -> None:
+    """One in twenty is refused, others fail or hang: all but a few succeed, and the account is used."""
+
+    async def told() -> None:
+        account = replace(A, requests_per_minute=1_200, concurrency=50)
+        a, chance = Client(account, latency_s=0.4), Random(1)  # noqa: S311 - a story
+
+        def next_turn() -> ModelReply | ModelError:
+            drawn = chance.random()
+            if drawn < 0.05:
+                return a.faults.error("rate_limited", "slow down", wait_s=1.0)
+            if drawn < 0.09:
+                return a.faults.error("malformed" if drawn < 0.07 else "server_error", "broken")
+            return reply()
+
+        a.turns = [next_turn]
+        a.hangs = lambda: chance.random() < 0.01
+        ended = await Stage(a).ask_all(1_000, slots=asyncio.Semaphore(100))
+        assert sum(isinstance(each, ModelReply) for each, _ in ended) >= 995
+        assert sorted(a.moments)[-20] < 75  # but for what hung before it was known how long calls take
+        assert most(a.moments, 60) <= 1_200
+        assert most(a.moments, 1) <= 20
+        assert a.most <= 50
 
     story(told)
 
