@@ -18,7 +18,7 @@ from agents.ports import ToolReply
 from agents.tools.mcp import backoff
 from agents.tools.mcp.connection import connect
 from agents.tools.mcp.health import Health, NotAsked
-from agents.tools.mcp.listing import Broken, ServerTool
+from agents.tools.mcp.listing import ServerTool
 from agents.tools.mcp.outcomes import Outcome, lost, outcome, timed_out
 from agents.tools.mcp.owner import Connect, Connection, Owner, Word, now
 from agents.tools.mcp.turns import NoTurn, Turns
@@ -41,7 +41,7 @@ class State:
         word: ``starting``, ``up``, ``waiting`` (it failed, and is started again later) or ``closed``.
         reason: Why it is not up, where that is known.
         tools: How many tools it offers.
-        broken: Its tools that were left out.
+        broken: Its tools that were left out, each with what is wrong with it.
         failure_rate: Share of its last calls that failed, 0 to 1.
         latency_ms: Median of its last calls that were answered, in milliseconds.
     """
@@ -49,7 +49,7 @@ class State:
     word: Word
     reason: str = ""
     tools: int = 0
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[tuple[str, str], ...] = ()
     failure_rate: float = 0.0
     latency_ms: float | None = None
 
@@ -90,7 +90,7 @@ class Supervisor:
             word=self._owner.word,
             reason=self._owner.reason,
             tools=len(self.tools),
-            broken=self._owner.broken,
+            broken=tuple((broken.tool, broken.reason) for broken in self._owner.broken),
             failure_rate=self.health.failure_rate,
             latency_ms=self.health.latency_ms,
         )
