@@ -34,7 +34,7 @@ MAY_HAVE_COST: Final = frozenset({"timeout", "connection", "malformed"})
 """Kinds of errors after which the endpoint may have worked, and be paid, though it brought no reply.
 What it refused or failed at with a word of its own is not charged by any provider we know of."""
 
-AGAIN: Final = "a further attempt would have no more"
+AGAIN: Final = "asking again would find no more"
 
 
 def input_tokens(request: ModelRequest) -> int:

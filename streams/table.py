@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Self
 
 from streams.core.admission import dependants
-from streams.core.money import fund
+from streams.core.granting import fund
 from streams.core.moves import OUT
 from streams.core.states import (
     Failed,
@@ -232,9 +232,10 @@ def difference(job: JobId, before: Job, after: Job) -> Iterator[tuple[str, Row |
                 old is None
                 or old.usage is not after.usage
                 or old.lost is not after.lost
+                or old.need is not after.need
                 or len(old.nodes) != len(after.nodes)
             ):
-                yield job, JobRow(usage=after.usage, nodes=len(after.nodes), lost=after.lost)
+                yield job, JobRow(usage=after.usage, nodes=len(after.nodes), lost=after.lost, need=after.need)
             states = {} if old is None else old.states
             for task, state in after.states.items():
                 if states.get(task) is not state:
@@ -316,5 +317,6 @@ def rebuild(goal: GoalRow, counted: JobRow, rows: dict[TaskId, SubTaskRow]) -> O
         usage=counted.usage,
         revision=goal.revision,
         lost=counted.lost,
+        need=counted.need,
     )
     return fund(built) if goal.submitted.goal.budget.limited else built

@@ -118,7 +118,7 @@ class Course:
             self._traffic.give_back(permit)
             raise
         try:
-            return await self._traffic.chat(permit, request, timeout_s)
+            return await self._traffic.chat(permit, request, self._purse.seconds(timeout_s))
         except ModelError as error:
             self._last = error
             await self._purse.charge(error, request, permit.target)

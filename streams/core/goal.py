@@ -42,7 +42,7 @@ class JoinRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a job may spend, all its attempts together: see :mod:`streams.core.money`. None means no limit.
+    """What a job may spend, all its attempts together: see :mod:`streams.core.granting`. None means no limit.
 
     Attributes:
         tokens: Input and output tokens.

@@ -24,7 +24,8 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
-from streams.core.money import fund, had_all, lose, out_of_money, over_budget, told_late
+from streams.core.granting import fund, had_all, learned, out_of_money, too_small
+from streams.core.money import lose, over_budget, told_late
 from streams.core.moves import fail_for_good, first, put, spend, succeed
 from streams.core.opening import nodes_of, reopened
 from streams.core.plan import Plan
@@ -263,14 +264,8 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
 def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed, grant: Grant | None) -> Folded:
     """An attempt with this grant has ended; its usage is already counted."""
     match event:
-        case SubTaskFailed(kind=kind, reason=reason, task=task) if (
-            kind == BUDGET and task in job.nodes and had_all(job, grant, event.usage)
-        ):
-            # All that is left was too little for one attempt: the others would fail one by one.
-            job = fail_for_good(job, task, Failed(attempt=event.attempt, kind=kind, reason=reason))
-            return finish(
-                job, event, rule="budget", reason=f"too little is left of the budget for {task}: {reason}"
-            )
+        case SubTaskFailed(kind=kind) if kind == BUDGET and grant is not None:
+            return run_short(job, event, grant)
         case SubTaskFailed(kind=kind, reason=reason, retry_in=retry_in):
             return fail(job, event, kind, reason, retry_in, final=event.final)
         case Planned(plan=plan):
@@ -279,7 +274,7 @@ def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed, grant: Gra
             if event.task == PLAN:
                 return finish(job, event, rule="planning", reason="the planner sent no plan", failed=True)
             state = Succeeded(attempt=attempt, result=result, size=size, offset=event.offset)
-            job = succeed(job, event.task, state)
+            job = succeed(learned(job, event, grant), event.task, state)
             return finish(job, event, rule="all_done") if event.task == ANSWER else settle(job, event)
         case _:
             assert_never(event)
@@ -313,6 +308,24 @@ def fail(
     return settle(
         fail_for_good(job, event.task, Failed(attempt=event.attempt, kind=kind, reason=reason)), event
     )
+
+
+def run_short(job: Open, event: SubTaskFailed, grant: Grant) -> Folded:
+    """An attempt needed more than its grant: another one has more, or the budget is too small.
+
+    It is for the attempt to say that asking again brings nothing, and for the job to grant more.
+    """
+    if event.task == PLAN:
+        return finish(job, event, rule="budget", reason=f"no plan: {event.reason}", failed=True)
+    if event.task == ANSWER:
+        reason = f"no synthesis, joined results instead: {event.reason}"
+        return finish(job, event, rule="budget", reason=reason)
+    if had_all(job, grant, event.usage):
+        # The others would fail one by one, each with less.
+        state = Failed(attempt=event.attempt, kind=event.kind, reason=event.reason)
+        reason = f"too little is left of the budget for {event.task}: {event.reason}"
+        return finish(fail_for_good(job, event.task, state), event, rule="budget", reason=reason)
+    return fail(too_small(job, grant), event, event.kind, event.reason, event.retry_in)
 
 
 def settle(job: Open, event: Event) -> Folded:

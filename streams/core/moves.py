@@ -34,6 +34,7 @@ def spend(job: Open, usage: Usage) -> Open:
         usage=job.usage + usage,
         revision=job.revision,
         lost=job.lost,
+        need=job.need,
     )
 
 
@@ -72,6 +73,7 @@ def put(job: Open, changes: Mapping[TaskId, SubTaskState]) -> Open:
         usage=job.usage,
         revision=job.revision,
         lost=job.lost,
+        need=job.need,
     )
 
 

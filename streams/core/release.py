@@ -4,7 +4,7 @@ from dataclasses import replace
 from zlib import crc32
 
 from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
-from streams.core.money import releasable
+from streams.core.granting import releasable
 from streams.core.results import results_of
 from streams.core.states import Open, Ready, Released, SubTaskState
 from streams.core.values import ANSWER, PLAN, JobId, TaskId

@@ -155,6 +155,7 @@ class Open:
         usage: What the job has spent so far, in all revisions, by what its attempts told.
         lost: Attempts that told nothing yet and may have spent their grants: at most one a sub-task,
             and only where the goal has a budget.
+        need: What a further attempt is likely to need of the budget, by those so far; None: not known.
     """
 
     submitted: JobSubmitted
@@ -168,6 +169,7 @@ class Open:
     usage: Usage = NO_USAGE
     revision: Revision = FIRST
     lost: tuple[Lost, ...] = ()
+    need: Grant | None = None
 
     @property
     def ended(self) -> int:

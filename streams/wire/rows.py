@@ -28,7 +28,7 @@ from streams.core.states import (
     Succeeded,
     Waiting,
 )
-from streams.core.values import Usage
+from streams.core.values import Grant, Usage
 from streams.log import Record
 from streams.wire.envelope import VERSION, Unreadable, check_version, why
 from streams.wire.models import model_of
@@ -54,11 +54,13 @@ class JobRow:
         nodes: How many sub-tasks its plan has, each with a row of its own; 0 before there is a plan,
             None in rows of before it was kept.
         lost: Attempts that never told what they spent.
+        need: What a further attempt is likely to need.
     """
 
     usage: Usage
     nodes: int | None = None
     lost: tuple[Lost, ...] = ()
+    need: Grant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

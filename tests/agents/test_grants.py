@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_not_asked_and_the_reason_says_why() -> None:
         assert (error.kind, error.retry, error.decision) == ("budget", False, "give_up")
         assert len(account.asked) == made
         assert error.reason.startswith(f"not asked: {reason}")
-        assert error.reason.endswith("; a further attempt would have no more")
+        assert error.reason.endswith("; asking again would find no more")
 
 
 def test_output_is_cut_to_what_is_left() -> None:

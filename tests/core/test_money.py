@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from streams.core.commands import Answer, Command
+from streams.core.commands import Answer, Command, Effect
 from streams.core.events import (
     BUDGET,
     AttemptOverdue,
@@ -21,11 +21,12 @@ from streams.core.events import (
     SubTaskSucceeded,
 )
 from streams.core.goal import Budget, Goal, Limits, Source
+from streams.core.granting import AT_FIRST, CALLS, CALLS_WITH_TOOLS, MARGIN, TOKENS
 from streams.core.job import fold
-from streams.core.money import CALLS, CALLS_WITH_TOOLS, TOKENS, is_out, spent
+from streams.core.money import spent
 from streams.core.plan import SubTask
 from streams.core.release import places, release
-from streams.core.states import Backoff, Finished, Job, New, Open, Ready, Released, Running
+from streams.core.states import Backoff, Failed, Finished, Job, New, Open, Ready, Released, Running
 from streams.core.values import ANSWER, NO_USAGE, PLAN, Grant, Inline, TaskId, Usage
 from tests.core.histories import JOB, START, Choices, a_goal, a_plan, choices
 
@@ -167,10 +168,10 @@ def test_grants_and_what_is_spent_are_never_more_than_the_budget(made: Choices) 
         most -= 1
         grants = [getattr(state, "grant", None) for state in job.states.values()]
         for what, limit in limits_of(goal.budget):
-            granted = sum((amount(grant, what) for grant in grants if grant is not None), Fraction())
-            assert granted + amount(spent(job), what) <= limit
+            reserved = sum((amount(grant, what) for grant in grants if grant is not None), Fraction())
+            assert reserved + amount(spent(job), what) <= limit
         lanes.go_on(plan)
-        assert sum(map(is_out, job.states.values())) <= goal.limits.concurrency
+        assert len(granted(job)) <= goal.limits.concurrency
     for what, limit in limits_of(goal.budget):
         # What was spent untold, and by attempts that outlive their job, is within it as well.
         assert sum((amount(usage, what) for usage in lanes.spent.values()), Fraction()) <= limit
@@ -324,11 +325,55 @@ def test_a_job_ends_by_its_budget_when_all_that_is_left_was_too_little_for_one()
     assert [line.outcome for line in answer.subtasks] == ["succeeded", "failed", *["unfinished"] * 3]
 
 
-def test_one_that_needed_more_than_its_share_ends_nobody_else() -> None:
-    """The others have theirs."""
+def test_one_that_needed_more_than_its_share_gets_twice_as_much() -> None:
+    """As soon as there is so much; the others have theirs."""
     job = opened(Budget(tokens=90_000), *parts(2))
     failed = SubTaskFailed(job=JOB, task="t1", attempt=1, kind=BUDGET, reason="30000 tokens", final=True)
-    assert granted(after(job, failed)) == {"t0": Grant(tokens=30_000)}
+    job = after(job, failed)
+    assert job.states["t1"] == Ready(attempt=2)
+    assert granted(job) == {"t0": Grant(tokens=30_000)}
+    assert granted(after(job, done("t0", tokens_in=10_000))) == {"t1": Grant(tokens=80_000)}
+    roomy = after(opened(Budget(tokens=900_000), *parts(9)), failed, done("t0"), done("t2"))
+    assert granted(roomy)["t1"] == Grant(tokens=180_000)
+
+
+def test_no_attempt_follows_where_the_last_one_needed_too_much() -> None:
+    """It fails for good, like any other."""
+    job = opened(Budget(tokens=9_000_000), *parts(9))
+    for attempt in (1, 2, 3):
+        failed = SubTaskFailed(job=JOB, task="t1", attempt=attempt, kind=BUDGET, reason="x", final=True)
+        job = after(job, failed)
+    assert isinstance(job.states["t1"], Failed)
+    assert len(granted(job)) == 8
+
+
+def test_a_plan_that_costs_more_than_half_and_an_answer_that_costs_all_end_the_job() -> None:
+    """By the budget, whatever it was for."""
+    goal = Goal(text=Inline(value="x"), budget=Budget(tokens=1_000))
+    job, _ = fold(New(), JobSubmitted(job=JOB, goal=goal, source=SOURCE))
+    for start, task in (
+        (job, PLAN),
+        (after(opened(Budget(calls=9), *parts(2)), done("t0"), done("t1")), ANSWER),
+    ):
+        failed = SubTaskFailed(job=JOB, task=task, attempt=1, kind=BUDGET, reason="100 tokens", final=True)
+        _, (answer,) = fold(start, replace(failed, at=90 * MINUTE))
+        assert isinstance(answer, Answer)
+        assert answer.rule == "budget"
+        assert answer.outcome == ("failed" if task == PLAN else "partial")
+        assert answer.reason.endswith(": 100 tokens")
+
+
+def test_dollars_are_given_to_few_until_something_is_known_of_what_one_costs() -> None:
+    """Nobody here knows any price; the first success tells."""
+    job = opened(Budget(usd=9.0), *parts(40))
+    assert granted(job) == {f"t{n}": Grant(usd=1.0) for n in range(AT_FIRST)}
+    cheap = after(job, done("t0", calls=1, usd=0.01))
+    assert len(granted(cheap)) == AT_FIRST - 1 + 6
+    assert granted(cheap)["t8"].usd == pytest.approx(8.99 / 33)
+    dear = after(job, done("t0", calls=1, usd=0.5))
+    assert len(granted(dear)) == AT_FIRST - 1
+    assert dear.need == Grant(usd=MARGIN * 0.5)
+    assert after(job, done("t0", tool_calls=1)).need is None
 
 
 def test_a_late_word_of_more_than_was_left_ends_the_job() -> None:
@@ -342,6 +387,20 @@ def test_a_late_word_of_more_than_was_left_ends_the_job() -> None:
     assert isinstance(ended, Finished)
     assert isinstance(answer, Answer)
     assert (answer.rule, answer.reason) == ("budget", "the budget of 30 model calls is spent (41 made)")
+
+
+def test_what_is_left_of_dollars_by_a_rounding_error_is_nothing() -> None:
+    """A job that waited for it would wait for ever."""
+    job: Job = opened(Budget(usd=0.3), *parts(9), concurrency=1)
+    effects: tuple[Effect, ...] = ()
+    for n, usd in enumerate((0.1, 0.1, 0.0999999999999999)):
+        job, effects = fold(job, replace(done(f"t{n}", calls=1, usd=usd), at=MINUTE, offset=n))
+    (answer,) = effects
+    assert isinstance(answer, Answer)
+    assert (answer.rule, answer.reason) == (
+        "budget",
+        "the budget of 0.3 US dollars is spent (0.300000 used)",
+    )
 
 
 def test_which_grant_has_waited_longest_does_not_depend_on_a_restart() -> None:

@@ -38,6 +38,7 @@ ROWS: Final[dict[str, Row]] = {
     "JobRow": JobRow(usage=USAGE),
     "JobRow-2": JobRow(usage=USAGE, nodes=3),
     "JobRow-3": JobRow(usage=USAGE, nodes=3, lost=(Lost(task="read-3", attempt=1, grant=GRANT),)),
+    "JobRow-4": JobRow(usage=USAGE, nodes=3, need=GRANT),
     "GoalRow": GoalRow(submitted=SUBMITTED),
     "GoalRow-2": GoalRow(submitted=SUBMITTED, revision=AGAIN),
     "Finished": Finished(digest="cd" * 32, outcome="partial", offset=976, at=1_790_000_012_345, revision=2),

@@ -14,8 +14,8 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
+from streams.core.granting import releasable
 from streams.core.job import absorb
-from streams.core.money import releasable
 from streams.core.release import command
 from streams.core.states import (
     Backoff,
