@@ -210,8 +210,8 @@ async def test_a_server_gets_few_variables_of_ours(monkeypatch: pytest.MonkeyPat
 
 async def test_a_server_that_cannot_start_is_told_by_what_it_said() -> None:
     with capture_logs() as logs:
-        async with running(stdio("refusing", "refuses"), delay_s=never):
-            pass
+        async with running(stdio("refusing", "refuses"), delay_s=never) as server:
+            assert server.state.reason.endswith("its last words: no licence for tools found")
         absent = ToolServer(name="absent", command=("no-such-program-anywhere",))
         async with running(absent, delay_s=never) as server:
             assert "no-such-program-anywhere" in server.state.reason

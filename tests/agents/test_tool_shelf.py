@@ -8,10 +8,15 @@ from structlog.testing import capture_logs
 
 from agents.configuration.values import Configuration, Kind, ToolServer
 from agents.models.metrics import Metrics
-from agents.ports import Caller, ToolReply
+from agents.models.retry import PatientModel
+from agents.ports import Caller, Done, ToolReply
+from agents.sub_agent import ToolUsingAgent
 from agents.tools.local import LocalTools, local_tool
 from agents.tools.mcp.supervisor import Supervisor
 from agents.tools.shelf import ToolShelf, check_tools
+from streams.core.commands import RunSubTask
+from tests.agents.memory_attempt import MemoryAttempt
+from tests.agents.scripted_model import ScriptedModel, said
 from tests.agents.tool_servers.configured import configured
 from tests.agents.tool_servers.stories import never, soon, stdio
 
@@ -141,3 +146,39 @@ async def test_names_that_mean_nothing_are_told_at_start() -> None:
 def test_servers_that_cannot_be_meant_so_are_refused(server: ToolServer, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         check_tools(configured(servers=[server]))
+
+
+async def test_a_sub_agent_goes_on_when_its_tool_server_dies() -> None:
+    """Its calls side by side are each answered, the transcript has why, and the next turn is asked."""
+
+    def asks(call_id: str, tool: str, arguments: str = "{}") -> dict[str, Any]:
+        return {"id": call_id, "type": "function", "function": {"name": tool, "arguments": arguments}}
+
+    model = ScriptedModel(
+        said(
+            None,
+            calls=[
+                asks("c1", "tests__hang"),
+                asks("c2", "tests__crash"),
+                asks("c3", "other__echo", '{"text": "x"}'),
+            ],
+        ),
+        said("what there was"),
+    )
+    shelf = await opened(configured(servers=[stdio("tests", call_s=600), stdio("other")]), again=False)
+    names = ("tests.hang", "tests.crash", "other.echo")
+    attempt = MemoryAttempt(time_s=600)
+    command = RunSubTask(
+        job="t/j", task="a", attempt=1, ordinal=1, timeout_s=600.0, goal="look", kind="extract", tools=names
+    )
+    try:
+        async with asyncio.timeout(60):
+            done = await ToolUsingAgent(PatientModel(model), shelf).run(command, attempt)
+    finally:
+        await shelf.close()
+    assert isinstance(done, Done)
+    assert done.result == "what there was"
+    assert [call.name for call in attempt.journal.calls].count("tests.crash") == 1
+    errors = {call_id: reply.error for call_id, reply in attempt.journal.tool_replies.items()}
+    assert errors == {"c1": "unavailable", "c2": "unavailable", "c3": None}
+    assert "tool server tests went away during the call" in str(attempt.journal.tool_replies["c1"].output)

@@ -149,6 +149,8 @@ class Owner:
             reason = await self._one_life(watch)
             if self.word == "closed":
                 return
+            if watch.said:
+                reason = f"{reason}; its last words: {watch.said[-1]}"
             failures = 1 if now() - began > backoff.MAX_S else failures + 1
             delay = self._delay_s(failures)
             self._again_at = now() + delay
