@@ -55,6 +55,10 @@ class Caller:
 NOBODY = Caller()
 
 
+UNKNOWN_OUTCOME = "Whether the call was carried out is not known."
+"""How the output of an ``unavailable`` call ends that was under way when its server went away."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReply:
     """What came of a tool call.
@@ -72,6 +76,12 @@ class ToolReply:
     error: str | None = None
     latency_ms: float = 0.0
     shared: bool = False
+
+    @property
+    def unknown(self) -> bool:
+        """The tool may have done its work, or not. Told by what the journal keeps, so it is recalled, too."""
+        lost = isinstance(self.output, str) and self.output.endswith(UNKNOWN_OUTCOME)
+        return self.error == "timeout" or (self.error == "unavailable" and lost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +285,7 @@ class GaveUp:
     Attributes:
         kind: The kind of error, one word: those of :class:`ModelError`, and ``timeout``,
             ``loop_detected``, ``too_many_rounds``, ``truncated``, ``tool_error``, ``no_plan``,
-            ``bad_json`` (the result is not what the kind's schema asks for).
+            ``unknown_outcome`` (of a tool that must not run twice), ``bad_json`` (the result is not what the kind's schema asks for).
         final: No further attempt can help.
     """
 

@@ -106,7 +106,8 @@ class Turns:
                 break
             if looping := self._loop(calls):
                 return self._give_up("loop_detected", looping, final=True)
-            await self._use_tools(calls)
+            if unknown := await self._use_tools(calls):
+                return self._give_up("unknown_outcome", unknown, final=True)
         return self._give_up(
             "too_many_rounds",
             f"the model still asked for tools after {self._bounds.rounds} rounds of them",
@@ -149,11 +150,17 @@ class Turns:
                     raise
                 self._shortened = True
 
-    async def _use_tools(self, calls: tuple[ToolCall, ...]) -> None:
+    async def _use_tools(self, calls: tuple[ToolCall, ...]) -> str:
+        """Run the calls and tell the model of them; why there can be no further turn, or nothing."""
         replies = await self._toolbox.run_all([self._talk.journaled(call) for call in calls], self._attempt)
         for call, reply in zip(calls, replies, strict=True):
             self._talk.add_result(call, reply)
         self._usage += Usage(tool_calls=sum(reply.error not in NOT_RUN for reply in replies))
+        for call, reply in zip(calls, replies, strict=True):
+            # The model, or another attempt, would ask for it again.
+            if reply.unknown and self._toolbox.once(call.name):
+                return f"{call.name} must not run twice, and whether it ran is not known: {reply.output}"
+        return ""
 
     def _loop(self, calls: tuple[ToolCall, ...]) -> str:
         for call in calls:

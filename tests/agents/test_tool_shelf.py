@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from agents.configuration.values import Configuration, Kind, ToolServer
 from agents.models.metrics import Metrics
 from agents.models.retry import PatientModel
-from agents.ports import Caller, Done, ToolReply
+from agents.ports import Caller, Done, GaveUp, ToolReply
 from agents.sub_agent import ToolUsingAgent
 from agents.tools.local import LocalTools, local_tool
 from agents.tools.mcp.supervisor import Supervisor
@@ -182,3 +182,35 @@ async def test_a_sub_agent_goes_on_when_its_tool_server_dies() -> None:
     errors = {call_id: reply.error for call_id, reply in attempt.journal.tool_replies.items()}
     assert errors == {"c1": "unavailable", "c2": "unavailable", "c3": None}
     assert "tool server tests went away during the call" in str(attempt.journal.tool_replies["c1"].output)
+
+
+@pytest.mark.parametrize("tool", ["crash", "hang"])
+async def test_a_once_tool_with_an_unknown_outcome_is_the_end(tool: str) -> None:
+    """Neither this model nor another attempt gets to ask for it again; a call that was not made is none."""
+    call = {"id": "c1", "type": "function", "function": {"name": f"tests__{tool}", "arguments": "{}"}}
+    model = ScriptedModel(said(None, calls=[call]), said("sent"))
+    server = stdio("tests", once=("crash", "hang"), call_s=0.2 if tool == "hang" else 60.0)
+    shelf = await opened(configured(servers=[server]), again=False)
+    command = RunSubTask(
+        job="t/j",
+        task="a",
+        attempt=1,
+        ordinal=1,
+        timeout_s=60.0,
+        goal="send",
+        kind="act",
+        tools=(f"tests.{tool}",),
+    )
+    agent = ToolUsingAgent(PatientModel(model), shelf)
+    try:
+        gave_up = await agent.run(command, MemoryAttempt())
+        assert isinstance(gave_up, GaveUp)
+        assert (gave_up.kind, gave_up.final, len(model.requests)) == ("unknown_outcome", True, 1)
+        assert f"tests.{tool} must not run twice" in gave_up.reason
+        if tool == "crash":  # the server is away now: nothing is sent, and the model goes on
+            model = ScriptedModel(said(None, calls=[call]), said("not sent"))
+            done = await ToolUsingAgent(PatientModel(model), shelf).run(command, MemoryAttempt())
+            assert isinstance(done, Done)
+            assert done.result == "not sent"
+    finally:
+        await shelf.close()

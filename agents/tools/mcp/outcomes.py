@@ -15,6 +15,7 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from agents.plain_json import scrub, words_of
+from agents.ports import UNKNOWN_OUTCOME
 from agents.tools.mcp.content import MAX_ERROR, content_json, error_text
 from agents.tools.mcp.steady_http import BROKEN, SESSION_GONE
 from streams.core.values import Json
@@ -70,17 +71,13 @@ def outcome(call: "asyncio.Task[CallToolResult]", server: str, within_s: float) 
 def lost(server: str, why: str) -> Outcome:
     """The connection, or this one request, broke off."""
     said = f"tool server {server} went away during the call ({why or 'the connection is gone'}). "
-    return Outcome(
-        output=f"{said}Whether the call was carried out is not known.", error="unavailable", answered=False
-    )
+    return Outcome(output=said + UNKNOWN_OUTCOME, error="unavailable", answered=False)
 
 
 def timed_out(server: str, within_s: float) -> Outcome:
     """No result in time."""
     said = f"tool server {server} gave no result within {within_s:.1f} s. "
-    return Outcome(
-        output=f"{said}Whether the call was carried out is not known.", error="timeout", answered=False
-    )
+    return Outcome(output=said + UNKNOWN_OUTCOME, error="timeout", answered=False)
 
 
 def words(error: BaseException) -> str:
