@@ -285,7 +285,8 @@ class GaveUp:
     Attributes:
         kind: The kind of error, one word: those of :class:`ModelError`, and ``timeout``,
             ``loop_detected``, ``too_many_rounds``, ``truncated``, ``tool_error``, ``no_plan``,
-            ``unknown_outcome`` (of a tool that must not run twice), ``bad_json`` (the result is not what the kind's schema asks for).
+            ``unknown_outcome`` (of a tool that must not run twice), ``bad_json`` (the result is not what
+            the kind's schema asks for).
         final: No further attempt can help.
     """
 
