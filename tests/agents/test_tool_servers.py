@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from agents.configuration.values import ToolServer
 from agents.ports import ToolReply
 from agents.tools.mcp.connection import connect
+from agents.tools.mcp.listing import why_broken
 from agents.tools.shelf import check_tools
 from tests.agents.tool_servers.configured import configured
 from tests.agents.tool_servers.http_server import HttpServer
@@ -171,6 +172,38 @@ async def test_a_broken_schema_takes_its_tool_only() -> None:
     told = {(entry["server"], entry["tool"]) for entry in logs if entry["event"] == "tool_left_out"}
     assert told == {("tests", "odd"), ("tests", "none")}
     assert not {"odd", "none"} & set(server.tools)
+
+
+TUPLE = {"type": "array", "items": [{"type": "integer"}]}  # so until draft 7
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"name": "a", "inputSchema": {"type": "object"}}, None),
+        (
+            {
+                "name": "a",
+                "inputSchema": {
+                    "$schema": "http://json-schema.org/draft-07/schema#",
+                    "type": "object",
+                    "properties": {"pair": TUPLE},
+                },
+            },
+            None,
+        ),
+        ({"name": "a", "inputSchema": {"type": "object", "properties": {"pair": TUPLE}}}, "no JSON Schema"),
+        ({"name": "a", "inputSchema": {"type": "object"}, "outputSchema": {"type": 7}}, "outputSchema is no"),
+        ({"name": "a", "inputSchema": {}}, 'no "type": "object"'),
+        ({"name": "", "inputSchema": {"type": "object"}}, "name has 0 characters"),
+        ({"inputSchema": {"type": "object"}}, "name: Field required"),
+        ("a", "valid dictionary"),
+    ],
+)
+def test_what_makes_a_listed_tool_unusable(entry: Any, why: str | None) -> None:
+    found = why_broken(entry)
+    assert (found is None) == (why is None)
+    assert (why or "") in (found or "")
 
 
 async def test_noise_on_stdout_costs_nothing() -> None:

@@ -13,6 +13,8 @@ from jsonschema.exceptions import (  # type: ignore[import-untyped]  # likewise
     SchemaError,
     best_match,
 )
+from jsonschema.protocols import Validator  # type: ignore[import-untyped]  # likewise
+from jsonschema.validators import validator_for  # type: ignore[import-untyped]  # likewise
 from mcp import Client
 from mcp.types import Tool
 from pydantic import ValidationError
@@ -60,7 +62,7 @@ class ServerTool:
 
     name: str
     spec: ToolSpec
-    validator: Draft202012Validator = field(repr=False)
+    validator: Validator = field(repr=False)
 
     def wrong(self, arguments: Mapping[str, Json]) -> str | None:
         """What is wrong with the arguments, with the place, or None."""
@@ -84,7 +86,7 @@ def why_broken(entry: object) -> str | None:
         return 'its inputSchema has no "type": "object"'
     for part, schema in (("inputSchema", tool.input_schema), ("outputSchema", tool.output_schema)):
         try:
-            Draft202012Validator.check_schema(schema or {})
+            _validator_of(schema or {}).check_schema(schema or {})
         except SchemaError as broken:
             return f"{part} is no JSON Schema: {describe(broken)}"
     return None
@@ -143,5 +145,10 @@ def server_tool(tool: Tool, server: ToolServer) -> ServerTool:
             once=once,
             read_only=not once and (hinted or tool.name in server.read_only),
         ),
-        validator=Draft202012Validator(tool.input_schema, registry=Registry()),
+        validator=_validator_of(tool.input_schema)(tool.input_schema, registry=Registry()),
     )
+
+
+def _validator_of(schema: Mapping[str, Any]) -> type[Validator]:
+    """Of the draft that the schema names in ``$schema``, else of 2020-12, as the protocol has it."""
+    return validator_for(schema, default=Draft202012Validator)  # type: ignore[no-any-return]  # it has no types
