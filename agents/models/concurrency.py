@@ -12,10 +12,16 @@ START = 8
 MOST = 1_000
 """Calls at once where no limit is known: as many as a client has connections."""
 
-BACK_OFF = 0.5
+LEAST_CUT, MOST_CUT = 0.1, 0.5
+"""Trouble takes away the share of calls that tell of it, but this at least and this at most: one refusal
+among a hundred replies is no reason to halve, and a window in which all are refused is."""
+
+SLOWER_CUT = 0.25
+"""What a grown latency takes away."""
 
 WINDOW_S = 5.0
-"""Errors and latencies are looked at in windows of so many seconds, and one window cuts at most once."""
+"""Errors and latencies are looked at in windows of so many seconds; all cuts of a window together are as
+deep as its worst moment says."""
 
 ENOUGH = 10
 """Calls of a window before it says anything."""
@@ -45,16 +51,16 @@ class Adaptive:
         self._most: float = MOST
         self._limit: float = start
         self._steady = math.inf  # from here on it grows slowly
-        self._cut_at = -math.inf
         self._window_at = -math.inf
-        self._calls = self._errors = 0
+        self._taken = 0.0  # the share that this window has taken away
+        self._calls = self._errors = self._congested = 0
         self._growth = 0.0
         self._errors_before = 0.0
 
     @property
     def limit(self) -> int:
         """Calls at once now."""
-        return max(1, math.floor(min(self._limit, self._most)))
+        return max(1, math.floor(min(self._limit, self._most) + 1e-9))  # the arithmetic is not exact
 
     @property
     def room(self) -> int:
@@ -75,7 +81,7 @@ class Adaptive:
         """
         self._note(now, growth=latency_s / usual_s if usual_s and latency_s > QUICK_S else 1.0)
         if self._growth > GROWTH * self._calls and self._calls >= ENOUGH:
-            self._cut(now)
+            self._cut(SLOWER_CUT)
         elif 2 * (self.in_use + 1) > self._limit:  # what is not asked for is not known to be taken well
             self._limit += 1 if self._limit < self._steady else 1 / self._limit
             self._limit = min(self._limit, self._most)
@@ -83,22 +89,26 @@ class Adaptive:
     def failed(self, now: float, *, congested: bool) -> None:
         """A call failed; *congested* where that itself says that it is too much."""
         self._note(now, growth=1.0, error=True)
-        share = self._errors / self._calls
-        rising = self._calls >= ENOUGH and share >= ERRORS and share > self._errors_before
-        if congested or rising:
-            self._cut(now)
+        self._congested += congested
+        errors = self._errors / self._calls
+        if congested:
+            self._cut(self._congested / max(self._calls, ENOUGH))
+        elif self._calls >= ENOUGH and errors >= ERRORS and errors > self._errors_before:
+            self._cut(errors)
 
-    def _cut(self, now: float) -> None:
-        """Half, once a window: the calls under way left before, and will tell the same."""
-        if now - self._cut_at >= WINDOW_S:
-            self._cut_at = now
-            self._limit = self._steady = max(1.0, min(self._limit, self._most) * BACK_OFF)
+    def _cut(self, share: float) -> None:
+        """Take this share away, less what this window has taken already; from then on it grows slowly."""
+        share = min(MOST_CUT, max(LEAST_CUT, share))
+        if share > self._taken:
+            self._limit = max(1.0, min(self._limit, self._most) * (1 - share) / (1 - self._taken))
+            self._steady, self._taken = self._limit, share
 
     def _note(self, now: float, *, growth: float, error: bool = False) -> None:
         if now - self._window_at >= WINDOW_S:
             self._errors_before = self._errors / self._calls if self._calls else 0.0
             self._window_at = now
-            self._calls = self._errors = 0
+            self._taken = 0.0
+            self._calls = self._errors = self._congested = 0
             self._growth = 0.0
         self._calls += 1
         self._errors += error

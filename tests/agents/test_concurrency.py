@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.models.concurrency import BACK_OFF, START, WINDOW_S, Adaptive
+from agents.models.concurrency import LEAST_CUT, MOST_CUT, START, WINDOW_S, Adaptive
 
 
 def busy(adaptive: Adaptive) -> None:
@@ -30,14 +30,14 @@ def test_it_starts_low_and_doubles() -> None:
 
 
 def test_after_trouble_it_grows_by_one_a_round() -> None:
-    """Half, then one more for each round of replies."""
+    """A tenth less, then one more for each round of replies."""
     adaptive = Adaptive()
     replies(adaptive, 56)
     assert adaptive.limit == 64
-    adaptive.failed(0.0, congested=True)
-    assert adaptive.limit == 64 * BACK_OFF
-    replies(adaptive, 34, at=1.0)
-    assert adaptive.limit == 33
+    adaptive.failed(WINDOW_S, congested=True)
+    assert adaptive.limit == int(64 * (1 - LEAST_CUT))
+    replies(adaptive, 59, at=WINDOW_S)
+    assert adaptive.limit == 58
 
 
 @pytest.mark.parametrize("most", [1, 5, 20])
@@ -49,15 +49,34 @@ def test_the_accounts_limit_is_never_exceeded(most: int) -> None:
     assert adaptive.limit <= most
 
 
-def test_one_window_cuts_once() -> None:
-    """All calls under way say the same; the next window may cut again. One call always remains."""
+def test_one_window_cuts_as_deep_as_its_share_of_refusals() -> None:
+    """At most half, however many calls say the same; the next window may cut again. One always remains."""
     adaptive = Adaptive()
+    adaptive.failed(1.0, congested=True)
+    assert adaptive.limit == int(START * (1 - LEAST_CUT))
     for _ in range(50):
         adaptive.failed(1.0, congested=True)
-    assert adaptive.limit == START * BACK_OFF
+    assert adaptive.limit == START * MOST_CUT
     for window in range(1, 10):
-        adaptive.failed(1.0 + window * WINDOW_S, congested=True)
+        for _ in range(10):
+            adaptive.failed(1.0 + window * WINDOW_S, congested=True)
     assert adaptive.limit == 1
+
+
+def test_one_refusal_in_twenty_is_no_reason_to_give_little() -> None:
+    """It stays far above where it began."""
+    adaptive, limits = Adaptive(), []
+    for window in range(60):
+        for call in range(100):
+            at = window * WINDOW_S + call / 25
+            busy(adaptive)
+            adaptive.in_use -= 1
+            if call % 20 == 7:
+                adaptive.failed(at, congested=True)
+            else:
+                adaptive.answered(at, latency_s=0.5, usual_s=0.5)
+        limits.append(adaptive.limit)
+    assert min(limits[10:]) > 2 * START
 
 
 def test_what_nobody_asks_for_is_not_known_to_be_taken_well() -> None:

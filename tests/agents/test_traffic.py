@@ -116,7 +116,7 @@ def test_where_nobody_can_take_over_the_half_open_moment_is_waited_for() -> None
     """No slot is held meanwhile, and no call is made but the one that tries."""
 
     async def told() -> None:
-        a = Client(replace(A, concurrency=5))
+        a = Client(replace(A, concurrency=1))
         a.turns = [*[a.http(429, OVERLOADED)] * 5, reply()]
         stage, slots = Stage(a), asyncio.Semaphore(3)
         waiting = asyncio.ensure_future(stage.ask_all(20, slots=slots))
@@ -134,7 +134,7 @@ def test_who_has_no_time_for_that_tries_sooner() -> None:
     """An endpoint that was away for a moment fails nobody who has nine seconds."""
 
     async def told() -> None:
-        a = Client(replace(A, concurrency=5))
+        a = Client(replace(A, concurrency=1))
         a.turns = [*[a.http(503, OVERLOADED)] * 7, reply()]
         ended = await Stage(a).ask_all(20, time_s=9.0)
         assert all(isinstance(each, ModelReply) for each, _ in ended)
