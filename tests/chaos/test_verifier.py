@@ -142,7 +142,8 @@ def test_what_ran_before_its_dependencies_ended_is_found() -> None:
     def earlier(call: Call) -> Call:
         return replace(call, began=before) if call.call_id.startswith(f"{key}/") else call
 
-    assert kinds(replace(evidence, calls=[earlier(call) for call in evidence.calls])) == {"too_early"}
+    found = kinds(replace(evidence, calls=[earlier(call) for call in evidence.calls]))
+    assert found - {"cap"} == {"too_early"}, "it may run beside more calls than the cap allows by then"
     log = list(evidence.records[JOB_EVENTS])
     result = first(evidence, JOB_EVENTS, lambda record: tells(record, "SubTaskSucceeded", "t2"))
     log[log.index(needed)] = replace(result, offset=needed.offset)
