@@ -10,6 +10,7 @@ process of its own, which counts what it gets.
 
 import asyncio
 import json
+import logging
 import math
 import random
 import sys
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 
 import aiohttp
 import openai
+import structlog
 from openai import AsyncOpenAI
 
 from agents.configuration.values import Configuration, Endpoint, Kind, ModelSettings
@@ -257,6 +259,7 @@ async def worked(url: str, one: Callable[[int, asyncio.Semaphore], Awaitable[str
 
 
 async def _main() -> int:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     figures = await resilience()
     title = f"{SUBTASKS:,} sub-tasks against an endpoint that misbehaves"
     sys.stdout.write(f"Machine: {machine()}.\n\n{markdown(title, figures)}\n")

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from agents.configuration.values import Configuration, Kind, ModelSettings
 from agents.models.concurrency import START
+from agents.models.deadlines import Latencies
 from agents.models.keys import Key
 from agents.models.lines import Line
 from agents.models.metrics import Metrics
@@ -183,19 +184,13 @@ class Traffic:
         """
         target, began = permit.target, _now()
         latencies = target.latencies(permit.kind.name)
-        had_s = min(timeout_s, latencies.patience_s)
         ended = False
         try:
-            reply = await target.endpoint.client.chat(
-                request,
-                model=target.settings,
-                key=permit.key.value,
-                timeout_s=had_s,
-                thinking=permit.kind.thinking,
-            )
+            reply = await self._asked(permit, request, timeout_s, latencies)
             ended = True
         except ModelError as error:
             ended = True
+            had_s = _now() - began
             if error.kind == "timeout":
                 latencies.note(had_s)
             self._outcomes.failed(permit, error, had_s=had_s, now=_now())
@@ -208,6 +203,25 @@ class Traffic:
         self._outcomes.answered(permit, reply, took_s=took_s, usual_s=latencies.usual_s, now=_now())
         latencies.note(took_s)
         return reply if reply.endpoint else replace(reply, endpoint=target.endpoint.settings.name)
+
+    async def _asked(
+        self, permit: Permit, request: ModelRequest, timeout_s: float, latencies: Latencies
+    ) -> ModelReply:
+        """Ask, until the time is over or the call is taken to hang."""
+        target = permit.target
+        try:
+            async with asyncio.timeout(None) as cut:
+                with latencies.watching(cut, _now()):
+                    return await target.endpoint.client.chat(
+                        request,
+                        model=target.settings,
+                        key=permit.key.value,
+                        timeout_s=min(timeout_s, latencies.patience_s),
+                        thinking=permit.kind.thinking,
+                    )
+        except TimeoutError:
+            reason = f"{target.name} at {target.endpoint.settings.name} took more time than such calls do"
+            raise ModelError("timeout", reason, retry=True) from None
 
     def give_back(self, permit: Permit) -> None:
         """The call that was permitted is not made after all: nothing was taken."""
