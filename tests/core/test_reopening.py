@@ -16,13 +16,13 @@ from streams.core.events import (
     SubTaskSucceeded,
     Tried,
 )
-from streams.core.goal import Goal, JoinRule, Limits, Source
+from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
 from streams.core.job import absorb
 from streams.core.plan import SubTask
 from streams.core.reopening import reopening, standing
 from streams.core.results import JOB_EVENTS
 from streams.core.states import Finished, Job, Open, Ready, Released, Succeeded, Waiting
-from streams.core.values import INLINE_SET_BYTES, PLAN, Inline, Reference, Usage
+from streams.core.values import INLINE_SET_BYTES, PLAN, Grant, Inline, Reference, Usage
 
 JOB = "acme/boats"
 SOURCE = Source(topic="goals", partition=0, offset=7)
@@ -181,3 +181,49 @@ def test_an_event_of_another_job_is_buried() -> None:
     after, effects = absorb(job, replace(event, job="acme/ships", at=99_000, offset=2))
     assert after is job
     assert len(effects) == 1
+
+
+def test_what_was_granted_to_attempts_that_never_told_is_spent_when_the_job_goes_on() -> None:
+    """Those that had begun; what began nowhere, or told its end too late, is not guessed at."""
+    plan = tuple(SubTask(id=f"t{n}", goal="x") for n in range(4))
+    started = [SubTaskStarted(job=JOB, task=task, attempt=1, run="r") for task in ("t0", "t1", "t2")]
+    events, job = log_of(
+        replace(submitted(budget=Budget(calls=50, tokens=500_000), deadline_s=1.0), plan=plan),
+        *started,
+        AttemptOverdue(job=JOB, task="t2", attempt=1, retry_in=9.0),
+        DeadlinePassed(job=JOB),
+        succeeded("t1"),
+    )
+    event, after = opened(events, job)
+    told, lost, silent = ONE, *[Usage(calls=10, tokens_in=100_000, estimated=10)] * 2
+    assert event.spent == told + lost + silent
+    assert [kept.task for kept in event.kept] == ["t1"]
+    assert {task: state.grant for task, state in after.states.items() if isinstance(state, Ready)} == {
+        task: Grant(calls=7, tokens=75_000) for task in ("t0", "t2", "t3")
+    }
+
+
+def test_a_late_result_is_kept_though_its_cost_is_counted_already() -> None:
+    """Once, in place of what was granted to it."""
+    events, job = log_of(
+        submitted(limits=Limits(max_attempts=2, timeout_s=0.5), budget=Budget(calls=30)),
+        SubTaskStarted(job=JOB, task="a", attempt=1, run="r"),
+        AttemptOverdue(job=JOB, task="a", attempt=1),
+        succeeded("a"),
+        succeeded("a"),
+        failed("a", 2),
+    )
+    event, after = opened(events, job)
+    assert [(kept.task, kept.attempt, kept.offset) for kept in event.kept] == [("a", 1, 3)]
+    assert event.spent == ONE + ONE
+    assert isinstance(after.states["a"], Succeeded)
+
+
+def test_a_command_with_a_grant_is_not_given_again() -> None:
+    """What it was granted may be spent by now: its sub-task gets a new command, with what is left."""
+    events, job = log_of(
+        submitted(limits=Limits(max_attempts=1), budget=Budget(calls=30)), failed("a", kind=UNREADABLE)
+    )
+    event, after = opened(events, job, redriven=[("a", 1)])
+    assert event.redriven == ()
+    assert after.states["a"] == Ready(attempt=2, grant=Grant(calls=9))
