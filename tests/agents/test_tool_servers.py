@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -56,6 +58,22 @@ async def test_case_crash_mid_call() -> None:
         assert failures == [1]
 
 
+async def test_a_server_that_dies_while_nobody_calls_is_started_again() -> None:
+    failures: list[int] = []
+
+    def delay_s(number: int) -> float:
+        failures.append(number)
+        return 0.01
+
+    async with running(stdio(), delay_s=delay_s) as server:
+        pid = int(str((await server.call("pid", {}, timeout_s=60)).output))
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: failures == [1])
+        await up(server)
+        assert (await server.call("pid", {}, timeout_s=60)).output != str(pid)
+        assert server.state.failure_rate == 0
+
+
 @pytest_asyncio.fixture
 async def http() -> AsyncIterator[HttpServer]:
     """A server over HTTP that runs."""
@@ -107,12 +125,12 @@ async def test_case_http_server_down(http: HttpServer) -> None:
             assert (await server.call("echo", {"text": "back"}, timeout_s=60)).output == "back"
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_request_that_breaks_off_fails_alone(http: HttpServer, mode: str) -> None:
+@pytest.mark.parametrize(("mode", "at"), [("auto", "start"), ("auto", "body"), ("legacy", "body")])
+async def test_a_request_that_breaks_off_fails_alone(http: HttpServer, mode: str, at: str) -> None:
     async with running(http.settings(call_s=60), opened=partial(connect, mode=mode)) as server:
         other = asyncio.create_task(server.call("hang", {}, timeout_s=60))
         await until(lambda: len(server._calls) == 1)
-        reply = await server.call("drop", {}, timeout_s=60)
+        reply = await server.call("drop", {"at": at}, timeout_s=60)
         assert reply.error == "unavailable"
         assert "Whether the call was carried out is not known" in str(reply.output)
         assert (await server.call("echo", {"text": "x"}, timeout_s=60)).output == "x"

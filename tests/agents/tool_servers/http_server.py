@@ -26,7 +26,7 @@ class HttpServer:
 
     def __init__(self) -> None:
         self.given_up = 0
-        self._dropping = False
+        self._dropping = ""
         self._listening = _bound(0)
         self.port: int = self._listening.getsockname()[1]
         self._uvicorn: uvicorn.Server | None = None
@@ -78,9 +78,9 @@ class HttpServer:
             return "at last"
 
         @server.tool()
-        async def drop() -> str:
-            """Break off the request that asks for it."""
-            self._dropping = True
+        async def drop(at: str) -> str:
+            """Break off the request that asks for it, at the ``start`` or in the ``body`` of its response."""
+            self._dropping = at
             return "lost on its way"
 
         return server
@@ -88,8 +88,9 @@ class HttpServer:
     def _guarded(self, app: ASGIApp) -> ASGIApp:
         async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
             async def sent(message: Message) -> None:
-                if self._dropping and b"lost on its way" in message.get("body", b""):
-                    self._dropping = False
+                lost = self._dropping == "start" or b"lost on its way" in message.get("body", b"")
+                if self._dropping and lost:
+                    self._dropping = ""
                     self._break_off(scope["client"])
                 await send(message)
 

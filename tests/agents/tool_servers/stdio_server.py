@@ -31,6 +31,7 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "fail", "description": "Says that it failed.", "inputSchema": NOTHING},
     {"name": "variables", "description": "Its environment.", "inputSchema": NOTHING},
     {"name": "glued", "description": "Answers behind noise on the same line.", "inputSchema": NOTHING},
+    {"name": "pid", "description": "Its process.", "inputSchema": NOTHING},
     {"name": "picture", "description": "Gives an image.", "inputSchema": NOTHING},
 ]
 if FAULT == "broken":
@@ -65,6 +66,8 @@ def answer(known: int | str, tool: str, arguments: dict[str, Any], counts: dict[
             return
         case "fail":
             result = text("the disk is full", error=True)
+        case "pid":
+            result = text(str(os.getpid()))
         case "variables":
             result = text(" ".join(sorted(os.environ)))
         case "glued":
