@@ -5,18 +5,20 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from streams.core.events import Event
+from streams.core.events import Event, JobSubmitted
+from streams.core.goal import Budget, Goal, Source
 from streams.core.job import absorb
+from streams.core.plan import SubTask
 from streams.core.release import places, release
-from streams.core.states import Finished, Job, New, Open
-from streams.core.values import JobId
+from streams.core.states import Finished, Job, New, Open, Ready
+from streams.core.values import Inline, JobId
 from streams.damage import Damage
 from streams.log import Record
 from streams.memory_log import MemoryCluster
 from streams.memory_log.virtual_time import run
 from streams.table import Table, apply, build
 from streams.topics import JOBS
-from streams.wire.rows import POSITION_KEY, PositionRow, Row, write_row
+from streams.wire.rows import POSITION_KEY, PositionRow, Row, SubTaskRow, write_row
 from tests.core.histories import Choices, a_history, choices, named
 
 JOBS_OF_A_PARTITION = ("acme/a", "acme/a.b", "other/a")
@@ -112,6 +114,21 @@ def test_a_change_is_written_once(made: Choices) -> None:
         if made.below(8) == 0:
             assert all(count == 1 for count in Counter(key for key, _ in commit(table, rows)).values())
             assert [key for key, _ in table.changes()] == [POSITION_KEY]
+
+
+def test_rows_of_before_there_were_grants_wait_for_no_event() -> None:
+    """What is ready in them has its share at once; nothing else would let it go."""
+    plan = tuple(SubTask(id=f"t{n}", goal="x") for n in range(2))
+    goal = Goal(text=Inline(value="x"), budget=Budget(calls=30))
+    source = Source(topic="goals", partition=0, offset=0)
+    table, rows = Table(), dict[str, Row]()
+    table["a/b"], _ = absorb(New(), JobSubmitted(job="a/b", goal=goal, source=source, plan=plan))
+    commit(table, rows)
+    before = {
+        key: replace(row, state=Ready()) if isinstance(row, SubTaskRow) else row for key, row in rows.items()
+    }
+    assert before != rows
+    assert build(before, Damage())["a/b"] == table["a/b"]
 
 
 def test_a_table_is_restored_from_the_log() -> None:
