@@ -126,7 +126,7 @@ class Turns:
         except ModelError as error:
             return gave_up(error, self._usage)
         self._usage += reply.usage
-        return unfit(reply, room, self._usage) or reply
+        return unfit(reply, room, self._usage, self._attempt.grant) or reply
 
     async def _once_more(self, why: Mapping[str, Json]) -> ModelReply | GaveUp:
         """Ask for the result again, without tools: the schema refused the last one."""

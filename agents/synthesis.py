@@ -52,6 +52,6 @@ class ModelSynthesiser:
             reply = await self._model.ask(request, attempt)
         except ModelError as error:
             return gave_up(error, NO_USAGE)
-        return unfit(reply, self.max_tokens, reply.usage) or Done(
+        return unfit(reply, self.max_tokens, reply.usage, attempt.grant) or Done(
             result=text_or_json(reply.text), usage=reply.usage
         )

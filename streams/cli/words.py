@@ -29,7 +29,7 @@ from streams.core.states import (
     Succeeded,
     Waiting,
 )
-from streams.core.values import NO_USAGE, Inline, Json, Usage, Value
+from streams.core.values import NO_USAGE, Grant, Inline, Json, Usage, Value
 
 CHARACTERS = 100
 """Characters of a value that a line shows."""
@@ -106,7 +106,19 @@ def order(command: Command) -> str:
             asks = f"join {len(results)} results"
         case _:
             assert_never(command)
-    return f"{type(command).__name__} {attempt(command)}: {asks}"
+    return f"{type(command).__name__} {attempt(command)}{granted(command.grant)}: {asks}"
+
+
+def granted(grant: Grant | None) -> str:
+    """What an attempt may spend, in brackets; nothing where that is any amount."""
+    if grant is None:
+        return ""
+    parts = [
+        *([f"{grant.calls} calls"] if grant.calls is not None else []),
+        *([f"{grant.tokens} tokens"] if grant.tokens is not None else []),
+        *([f"${grant.usd:.6f}"] if grant.usd is not None else []),
+    ]
+    return f" (granted {', '.join(parts)})"
 
 
 def shown(value: Value) -> str:

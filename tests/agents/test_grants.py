@@ -22,6 +22,7 @@ from agents.models.prices import PriceList, own_price
 from agents.models.retry import PatientModel
 from agents.models.traffic import Traffic
 from agents.ports import ModelError, ModelReply, ModelRequest
+from agents.verdicts import unfit
 from streams.core.values import NO_USAGE, Grant, Usage
 from streams.memory_log.virtual_time import run
 from tests.agents.memory_attempt import MemoryAttempt
@@ -240,6 +241,19 @@ def test_the_input_is_estimated_from_all_that_is_sent() -> None:
     plain = ModelRequest(messages=[MESSAGE])
     wide = ModelRequest(messages=[MESSAGE], schema={"type": "object", "description": "y" * 300})
     assert input_tokens(wide) - input_tokens(plain) >= 300 // BYTES_PER_TOKEN
+
+
+def test_a_reply_that_its_grant_cut_off_says_so() -> None:
+    """Another attempt may be granted more; one that reached its own limit needs no money."""
+    usage = Usage(calls=1, tokens_in=9, tokens_out=100)
+    reply = ModelReply(message={}, finish_reason="length", usage=usage, model="m-1")
+    cut = unfit(reply, 800, usage, Grant(tokens=109))
+    assert cut is not None
+    assert (cut.kind, cut.final, cut.usage) == ("budget", True, usage)
+    assert cut.reason == "the reply of m-1 was cut off at 100 of 800 tokens: no more was granted"
+    for other in (unfit(reply, 100, usage, Grant(tokens=109)), unfit(reply, 800, usage, Grant(calls=3))):
+        assert other is not None
+        assert other.kind == "truncated"
 
 
 def test_only_prices_that_somebody_knows_are_prices() -> None:
