@@ -140,7 +140,7 @@ def played(
     return run(story())
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "budget", [{"calls": 60}, {"tokens": 60_000}, {"usd": 0.15}, {"calls": 70, "tokens": 70_000}]
 )
@@ -167,7 +167,7 @@ def test_a_budget_that_is_enough_changes_nothing_but_what_is_granted() -> None:
 
 def test_a_killed_worker_costs_no_more_than_what_it_had_in_flight() -> None:
     """Nobody knows of those calls any more: they are made again, and the endpoint bills both."""
-    for seed in range(3):
+    for seed in range(2):
         account, killed, answer = played({"calls": 60}, seed, kill_after_s=0.8)
         assert killed.calls > 0
         assert account.worked.calls <= 60 + killed.calls
