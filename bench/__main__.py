@@ -15,6 +15,7 @@ import orjson
 from bench import folding, latency, restoring, throughput, tool_servers
 from bench.figures import Figure, markdown
 from bench.flood import flood
+from bench.resilience import resilience
 from bench.soak import soak
 from bench.stage import HOME, machine
 from streams import broker
@@ -44,6 +45,7 @@ def long_ones(arguments: argparse.Namespace) -> dict[str, tuple[str, Measurement
             f"{tool_servers.SUB_AGENTS} sub-agents on one shared client of a tool server, and on their own",
             tool_servers.shared_and_own,
         ),
+        "resilience": ("1,000 sub-tasks against an endpoint that misbehaves", resilience),
         "flood": (f"{goals:,} goals at once", lambda servers: flood(servers, goals=goals)),
         "soak": (
             f"{minutes:g} minutes of {rate:g} jobs a second",
@@ -80,7 +82,7 @@ if __name__ == "__main__":
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"{', '.join(MEASUREMENTS)}; or restoring, tool-servers, flood, soak",
+        help=f"{', '.join(MEASUREMENTS)}; or restoring, tool-servers, resilience, flood, soak",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     parser.add_argument("--goals", type=int, default=100_000, help="of the flood (default: 100,000)")

@@ -42,7 +42,7 @@ SLOTS = 100
 ATTEMPT_S = 120.0
 """Seconds of one sub-task: the default of a goal's attempts."""
 
-RPM, TPM, CONCURRENCY = 1_200, 1_000_000, 50
+RPM, TPM, CONCURRENCY = 900, 1_000_000, 50
 FAILURES = {"rate_limited": 0.05, "server_error": 0.02, "timeout": 0.01, "malformed": 0.02}
 LATENCY = "p50=0.38,p99=1.12"
 
