@@ -4,11 +4,15 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import TypeAlias
 
 COMING_S = 0.05
 """Seconds that whoever was called has to come before the next is called as well: it may wait for a slot."""
+
+_KEPT = 64
+"""Ends of those who left that are kept at most, beside as many as wait."""
 
 Look: TypeAlias = Callable[[float, float], tuple[int, float]]
 """For a number of tokens, and the time when the first of all who wait has to leave: how many may come
@@ -26,7 +30,9 @@ class Line:
 
     def __init__(self, look: Look) -> None:
         self._look = look
-        self._waiting: list[tuple[int, float, asyncio.Future[None]]] = []
+        # Whoever waits again has the ticket and the end of before: the number of the wait tells them apart.
+        self._waits = count()
+        self._waiting: list[tuple[int, int, float, asyncio.Future[None]]] = []
         self._ends: list[tuple[float, int, asyncio.Future[None]]] = []
         self._called: deque[float] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -53,8 +59,12 @@ class Line:
             ends: When they have to leave, seconds on the loop's clock.
         """
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heappush(self._waiting, (ticket, tokens, turn))
-        heappush(self._ends, (ends, ticket, turn))
+        number = next(self._waits)
+        heappush(self._waiting, (ticket, number, tokens, turn))
+        heappush(self._ends, (ends, number, turn))
+        if len(self._ends) > _KEPT + 2 * len(self._waiting):
+            self._ends = [entry for entry in self._ends if not entry[2].done()]
+            heapify(self._ends)
         self.pump()
         try:
             await turn
@@ -83,7 +93,7 @@ class Line:
         while self._called and self._called[0] <= now - COMING_S:
             self._called.popleft()
         while not self.empty:
-            _, tokens, turn = self._waiting[0]
+            _, _, tokens, turn = self._waiting[0]
             room, wait = self._look(tokens, self.ends)
             if room <= len(self._called):
                 wait = COMING_S if room else wait
@@ -96,5 +106,5 @@ class Line:
 
     def _drop(self) -> None:
         """Forget those who left."""
-        while self._waiting and self._waiting[0][2].done():
+        while self._waiting and self._waiting[0][3].done():
             heappop(self._waiting)
