@@ -171,7 +171,7 @@ class RunningAttempt:
 
     async def _recalled(self, ended: ToolCalled) -> ToolReply:
         output = await self._resolver.resolve(ended.output)
-        return ToolReply(output=output, error=ended.error, latency_ms=ended.latency_ms)
+        return ToolReply(output=output, error=ended.error, latency_ms=ended.latency_ms, shared=ended.shared)
 
     async def _clear_to_call(self) -> None:
         """Wait until all replies are on the journal and the lane is surely ours."""

@@ -101,6 +101,7 @@ class Journal:
                 output=Inline(value=reply.output),
                 error=reply.error,
                 latency_ms=reply.latency_ms,
+                shared=reply.shared,
             )
         )
 

@@ -117,6 +117,7 @@ class ToolCalled:
         output: What it returned, or the error's text for the model.
         error: As of :class:`~agents.ports.ToolReply`.
         latency_ms: Milliseconds the call took.
+        shared: It is the result of an equal call of the same job; False in records of before it was kept.
     """
 
     job: JobId
@@ -127,6 +128,7 @@ class ToolCalled:
     output: Value
     error: str | None = None
     latency_ms: float = 0.0
+    shared: bool = False
     at: int = 0
     offset: int = -1
 

@@ -129,12 +129,14 @@ def _entry(entry: AttemptRecord) -> str:
             label = " (simulated)" if reply.simulated else ""
             return f"model {n}, {reply.model}{label}, {reply.latency_ms:.0f} ms: {asked}\n{'':>11}-> {text}"
         case ModelFailed(n=n, tried=tried, kind=kind, reason=reason, decision=decision):
-            return f"model {n}, try {tried}: {kind}, {cut(reason)} ({decision})"
+            whom = f"{entry.model} at {entry.endpoint}, " if entry.model and entry.endpoint else ""
+            return f"model {n}, try {tried}: {whom}{kind}, {cut(reason)} ({decision})"
         case ToolStarted(call=call):
             return f"tool {call.name} begins: {cut(call.arguments)}"
-        case ToolCalled(call=call, output=output, error=error, latency_ms=ms):
+        case ToolCalled(call=call, output=output, error=error, latency_ms=ms, shared=shared):
             wrong = f" ({error})" if error else ""
-            return f"tool {call.name}{wrong}, {ms:.0f} ms: {cut(call.arguments)}\n{'':>11}-> {shown(output)}"
+            how = "shared with an equal call" if shared else f"{ms:.0f} ms"
+            return f"tool {call.name}{wrong}, {how}: {cut(call.arguments)}\n{'':>11}-> {shown(output)}"
         case HandedOver(model_calls=models, tool_calls=tools):
             return f"handed over with {len(models) + len(tools)} calls under way"
         case AttemptEnded(event=event):

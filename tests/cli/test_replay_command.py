@@ -2,14 +2,19 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agents.ports import ToolCall
 from streams.cli.exits import Exit
+from streams.core.values import Inline
 from streams.memory_log.virtual_time import run
 from streams.replay.files import write_lines
 from streams.replay.recording import Recording, record_job
+from streams.transcript import ModelFailed, ToolCalled, TranscriptRecord
 from streams.wire.answers import read_answer, write_answer
+from streams.wire.transcripts import write_transcript
 from tests.cli.conftest import anabranch, printed
 from tests.streams.scripted import Script, flat
 from tests.streams.swarm_in_memory import SwarmInMemory
@@ -60,6 +65,34 @@ def test_calls_and_kcat_lines_on_demand(file: str) -> None:
     assert "calls of t0/1" in result.stdout
     assert "model 1, scripted" in result.stdout
     assert "kcat -C -b kafka:9092 -t anabranch.job-events" in result.stdout
+
+
+def test_what_failed_and_what_was_shared_is_told_of_calls(recording: Recording, tmp_path: Path) -> None:
+    """A failed try with model, endpoint and decision; a shared result without a time of its own."""
+    place: dict[str, Any] = {"job": "default/job", "task": "t0", "attempt": 1, "run": "r"}
+    failed = ModelFailed(
+        **place,
+        n=1,
+        tried=1,
+        kind="timeout",
+        reason="late",
+        decision="elsewhere",
+        endpoint="moon",
+        model="k2",
+    )
+    call = ToolCall(id="c1", name="look", arguments="{}")
+    shared = ToolCalled(**place, call=call, output=Inline(value="seen"), shared=True)
+    last = recording.transcripts[-1]
+    entries: tuple[TranscriptRecord, ...] = (failed, shared)
+    more = tuple(
+        replace(last, offset=last.offset + number, value=write_transcript(entry))
+        for number, entry in enumerate(entries, 1)
+    )
+    path = tmp_path / "more.jsonl"
+    path.write_bytes(b"".join(write_lines(replace(recording, transcripts=(*recording.transcripts, *more)))))
+    said = anabranch("replay", str(path), "--calls").stdout
+    assert "model 1, try 1: k2 at moon, timeout, late (elsewhere)" in said
+    assert "tool look, shared with an equal call: {}" in said
 
 
 def test_a_program_gets_steps_calls_and_a_verdict(file: str, recording: Recording) -> None:

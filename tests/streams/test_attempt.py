@@ -286,3 +286,22 @@ def test_what_was_handed_over_is_not_taken_back_by_the_next_rebalance() -> None:
         await calling
 
     run(story())
+
+
+def test_a_shared_result_is_told_as_one_also_where_it_is_recalled() -> None:
+    """Whoever reads the journal sees that this attempt did not make the call itself."""
+
+    async def shared(_: float) -> ToolReply:
+        return ToolReply(output="as others found it", shared=True)
+
+    async def story() -> None:
+        desk = Desk()
+        await desk.attempt.tool(LOOK, shared)
+        await desk.attempt.recorded()
+        (looked,) = desk.journal()
+        assert isinstance(looked, ToolCalled)
+        assert looked.shared
+        reply = await Desk(before=desk).attempt.tool(LOOK, tool("never run"))
+        assert (reply.output, reply.shared) == ("as others found it", True)
+
+    run(story())
