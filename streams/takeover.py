@@ -1,8 +1,8 @@
 """Taking a lane over: what of its commands was begun before, and how far, read from the journal.
 
 Commands from before the takeover are delivered again. Their journal is read from the append time of
-the first of them less a minute, and followed until each of them is over: after a
-handover the last owner's replies still arrive for a moment.
+the first of them less a minute, and followed until each of them is over, and until no call is under
+way at the last owner: its replies still arrive for a moment, and its calls count against our cap.
 """
 
 import asyncio
@@ -113,7 +113,7 @@ class TakeOver:
             try:
                 while not following.done():
                     await asyncio.wait([following], timeout=LOOK_S)
-                    if not self._pasts.live:
+                    if not self._pasts.live and not self._pasts.elsewhere:
                         return
             finally:
                 following.cancel()

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from streams.core.events import SubTaskFailed
 from streams.delivery import Sender
 from streams.journal import Journal
 from streams.log import Record
@@ -107,5 +108,41 @@ def test_a_call_under_way_elsewhere_counts_until_it_lands_there() -> None:
         await last.handed_over([1], within_s=10.0)
         await last.model_called(1, 0, request, reply)
         assert take_in() == 0
+
+    run(story())
+
+
+def test_calls_under_way_elsewhere_are_followed_until_they_land() -> None:
+    """Long after their attempt's end is known here: they count against the lane's cap as long as they run."""
+
+    async def story() -> None:
+        cluster = MemoryCluster({TRANSCRIPTS: 1, SUBTASKS: 1})
+        log = cluster.connect("worker")
+        sender = Sender(log.producer)
+        slept, last = (Journal(sender, sub_task("t"), partition=0, run=name) for name in "ab")
+        await last.handed_over([1], within_s=10.0)
+
+        async def ends() -> dict[int, int]:
+            return {0: 1}
+
+        key = b"default/g/t/1"
+        command = Record(SUBTASKS, 0, 0, cluster.now_ms(), key, b"")
+        takeover = TakeOver(log, 0, ends=asyncio.create_task(ends()), first=command, lanes=1)
+        failed = SubTaskFailed(
+            job="default/g", task="t", attempt=1, kind="timeout", reason="late", final=False
+        )
+        await slept.ended(failed)
+        past = await takeover.past(command, key)
+        assert past is not None
+        assert past.ended is not None
+        takeover.over(key)
+        for _ in range(20):
+            await asyncio.sleep(2)
+            await last.handed_over([1], within_s=10.0)
+        await asyncio.sleep(1)
+        assert takeover.elsewhere == 1, "its last owner says that it still runs"
+        await asyncio.sleep(30)
+        assert takeover.elsewhere == 0
+        assert takeover.reading.done(), "nobody looks back any more"
 
     run(story())
