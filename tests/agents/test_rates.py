@@ -112,6 +112,13 @@ def test_what_was_not_used_goes_back() -> None:
     assert rates.wait(0.0, 10) == pytest.approx(3)
 
 
+def test_what_was_not_used_leaves_room_in_the_minute() -> None:
+    """Two calls that may take most of a limit each, and take little of it, need no two minutes."""
+    rates = Rates(None, 600)
+    rates.settle(rates.take(0.0, 500), 50)
+    assert rates.wait(0.0, 500) == pytest.approx(5)
+
+
 @given(tokens=st.integers(1, 50))
 def test_tokens_are_spread_over_the_minute(tokens: int) -> None:
     """Each call keeps the distance that the one before it has paid for."""

@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from random import Random
 from typing import Any, TypeVar
@@ -18,8 +19,9 @@ from agents.models.concurrency import START
 from agents.models.deadlines import ENOUGH, SHORTEST_S
 from agents.models.decisions import RULES
 from agents.models.faults import RETRY
+from agents.models.purse import EARLIER_S
 from agents.models.retry import MAX_TRIES, PatientModel
-from agents.models.traffic import Traffic
+from agents.models.traffic import NotNow, Traffic
 from agents.ports import ModelError, ModelReply, ModelRequest
 from streams.core.backoff import LONGEST_S
 from streams.memory_log.virtual_time import run
@@ -374,7 +376,7 @@ def test_a_hanging_call_is_made_elsewhere() -> None:
         assert isinstance(answered, ModelReply)
         assert attempt.errors == [("timeout", "a", "a", "elsewhere")]
         assert attempt.calls[1] - attempt.calls[0] == SHORTEST_S
-        assert a.calls[0][3] == 120
+        assert a.calls[0][3] == 120 - EARLIER_S
 
     story(told)
 
@@ -498,21 +500,70 @@ def test_what_leaves_is_within_the_accounts_limits(
     story(told)
 
 
-def test_who_came_first_goes_first() -> None:
-    """Also before those who have a slot when a turn is there."""
+@pytest.mark.parametrize("account", [replace(A, requests_per_minute=30), replace(A, concurrency=1)])
+def test_who_came_first_goes_first(account: Endpoint) -> None:
+    """Also before those who come with a slot in the moment when a turn is there."""
 
     async def told() -> None:
-        account = replace(A, requests_per_minute=30)
-        stage = Stage(Client(account, reply()))
-        order: list[int] = []
+        stage = Stage(Client(account, reply(), latency_s=1.0))
+        came: list[int] = []
+        went: list[int] = []
 
         async def one(number: int) -> None:
-            await asyncio.sleep(number / 10)
+            await asyncio.sleep(number // 2)
+            came.append(number)
             await stage.ask(attempt=TimedAttempt(time_s=600))
-            order.append(number)
+            went.append(number)
 
         await asyncio.gather(*(one(number) for number in range(30)))
-        assert order == list(range(30))
+        assert went == came
+
+    story(told)
+
+
+def test_nobody_jumps_the_line() -> None:
+    """Who comes in the very moment when a turn is free goes behind those who wait for it."""
+
+    async def told() -> None:
+        stage = Stage(Client(replace(A, concurrency=1), reply()))
+        take = partial(stage.traffic.take, REQUEST, avoid=frozenset(), ends=math.inf)
+        permit = take(ticket=None)
+        waiting = asyncio.ensure_future(stage.ask())
+        await asyncio.sleep(1)
+        stage.traffic.give_back(permit)
+        with pytest.raises(NotNow):
+            take(ticket=None)
+        await waiting
+        assert take(ticket=None)
+
+    story(told)
+
+
+def test_turns_follow_each_other_at_once() -> None:
+    """What one call leaves free is used by the next without a pause."""
+
+    async def told() -> None:
+        await Stage(Client(replace(A, concurrency=1), reply(), latency_s=0.01)).ask_all(100)
+        assert asyncio.get_running_loop().time() == pytest.approx(1.0, rel=0.1)
+
+    story(told)
+
+
+def test_who_leaves_makes_room_for_who_needs_less() -> None:
+    """The first in line waits for more tokens than the second does; when it leaves, the second goes."""
+
+    async def told() -> None:
+        a = Client(replace(A, tokens_per_minute=6_000), reply(tokens=3_000))
+        stage = Stage(a)
+        large, small = (replace(REQUEST, max_tokens=tokens) for tokens in (5_000, 1_000))
+        await stage.ask(small)
+        leaving = asyncio.ensure_future(stage.ask(large))
+        await asyncio.sleep(1)
+        waiting = asyncio.ensure_future(stage.ask(small))
+        await asyncio.sleep(1)
+        leaving.cancel()
+        await waiting
+        assert a.moments[1] == pytest.approx(30, abs=1)
 
     story(told)
 
