@@ -17,8 +17,8 @@ class Priced(Protocol):
 
 
 EARLIER_S = 0.25
-"""A call ends so much before its attempt does, or a tenth of what that has left: one that is cut off with its
-attempt tells nobody what it may have cost, and has spent all dollars that were granted."""
+"""A call ends so much before its attempt does, or a tenth of what that has left: of one that is cut off with
+its attempt no transcript, breaker or counter is told, and it has spent all dollars that were granted."""
 
 
 class Purse:
@@ -53,8 +53,7 @@ class Purse:
 
     def seconds(self, left_s: float) -> float:
         """How long a call may take of an attempt that has so many seconds left."""
-        grant = self._attempt.grant
-        return left_s if grant is None or grant.usd is None else left_s - min(EARLIER_S, left_s / 10)
+        return left_s - min(EARLIER_S, left_s / 10)
 
     async def charge(self, error: ModelError, request: ModelRequest, target: ModelTarget) -> None:
         """Say in the error what the call may have cost that brought it."""

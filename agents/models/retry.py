@@ -8,7 +8,7 @@ import structlog
 from agents.models.alone import alone
 from agents.models.decisions import Decision, Rule, rule_of
 from agents.models.outcomes import MIN_PROVIDER_WAIT_S, Permit
-from agents.models.purse import Purse
+from agents.models.purse import EARLIER_S, Purse
 from agents.models.targets import ModelTarget
 from agents.models.traffic import NotNow, Traffic
 from agents.ports import Attempt, Model, ModelError, ModelReply, ModelRequest
@@ -141,7 +141,7 @@ class Course:
         rule = rule_of(error.kind)
         if rule.decision == "endpoint_out":
             return "endpoint_out" if self._live(request) else "fatal"
-        if rule.decision not in GOES_ON or not error.retry:
+        if rule.decision not in GOES_ON or not error.retry or left_s <= EARLIER_S:
             return "give_up"
         return self._again(error, rule, permit.target, self._live(request), left_s)
 
