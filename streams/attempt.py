@@ -87,6 +87,7 @@ class RunningAttempt:
         self._telling: asyncio.Task[None] | None = None
         self._counted = NO_USAGE
         self._unanswered: dict[Try, Usage] = {}
+        self._once: dict[str, str] = {}
 
     def begin(self) -> None:
         """Its time counts from now: it has a slot."""
@@ -163,7 +164,10 @@ class RunningAttempt:
                 await self._journal.tool_started(call)
             # That may have taken long: by now somebody else may have the lane, and run it.
             if not once or await self._ours():
+                if once:
+                    self._once[call.id] = call.name
                 reply = await run(self.left())
+                self._once.pop(call.id, None)
                 reply = replace(reply, output=self._redactor.output(reply.output))
                 self._write(self._journal.tool_called(call, reply))
                 return reply
@@ -337,6 +341,14 @@ class RunningAttempt:
             await self.recorded()
             raise LaneMoved
         await self.take(back=True)
+
+    @property
+    def cut_off(self) -> str:
+        """A tool that must not be called twice and whose call was cut off, so that no attempt may call it.
+
+        Empty where there is none; where there are several, one of them.
+        """
+        return next(iter(self._once.values()), "")
 
     @property
     def grant(self) -> Grant | None:

@@ -110,8 +110,7 @@ class Outcomes:
                 # The agent counts what it had replies for; the other calls may have cost as much.
                 return replace(ended, usage=ended.usage + attempt.unanswered)
         except TimeoutError:
-            reason = f"no result within {command.timeout_s:g} s"
-            return GaveUp(kind="timeout", reason=reason, final=False, usage=attempt.usage)
+            return _cut_off(attempt, "timeout", f"no result within {command.timeout_s:g} s")
         except (LaneMoved, EndedElsewhere):
             raise
         except ValueLost as error:
@@ -121,7 +120,7 @@ class Outcomes:
         except Exception as error:  # noqa: BLE001 - an agent's fault fails its attempt, not the lane
             self._log.exception("attempt_broken", job=command.job, task=command.task, attempt=command.attempt)
             reason = self._hide(f"{type(error).__name__}: {error}")[:500]
-            return GaveUp(kind="broken", reason=reason, final=False, usage=attempt.usage)
+            return _cut_off(attempt, "broken", reason)
         finally:
             del self._running[id(attempt)]
 
@@ -208,6 +207,14 @@ class Outcomes:
             return None
         command, ends = min(self._running.values(), key=lambda item: item[1])
         return attempt_key(command.job, command.task, command.attempt).decode(), self._time() - ends
+
+
+def _cut_off(attempt: RunningAttempt, kind: str, reason: str) -> GaveUp:
+    """An attempt that did not come to its end; another one may, but for a tool that must not run twice."""
+    if attempt.cut_off:
+        reason = f"{attempt.cut_off} must not run twice, and whether it ran is not known: {reason}"
+        return GaveUp(kind="unknown_outcome", reason=reason, final=True, usage=attempt.usage)
+    return GaveUp(kind=kind, reason=reason, final=False, usage=attempt.usage)
 
 
 def is_the_answer(command: Command) -> bool:

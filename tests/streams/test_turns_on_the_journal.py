@@ -1,19 +1,27 @@
 """A sub-agent's turns as the journal has them: refusals too, and large results whole."""
 
+import asyncio
 from dataclasses import replace
 
+from agents.configuration.values import Endpoint
 from agents.models.retry import PatientModel
-from agents.ports import Done
+from agents.models.traffic import Traffic
+from agents.ports import Crew, Done, GaveUp, Tools
 from agents.sub_agent import ToolUsingAgent
 from agents.tools.local import LocalTools, local_tool
 from streams.claims import Resolver
+from streams.core.commands import RunSubTask
 from streams.core.values import Inline, Reference
+from streams.delivery import Sender
 from streams.memory_log.virtual_time import run
-from streams.transcript import ModelCalled, ToolCalled
+from streams.outcome import Outcomes
+from streams.transcript import ModelCalled, ModelFailed, ToolCalled
+from tests.agents.scripted_client import Client, configuration
 from tests.agents.scripted_endpoint import tool_call
 from tests.agents.scripted_model import ScriptedModel, said
 from tests.streams.desk import Desk
 from tests.streams.lanes_in_memory import sub_task
+from tests.streams.scripted import Script
 
 LARGE = f"head{'x' * 3_000_000}tail"
 
@@ -79,3 +87,58 @@ def test_what_was_refused_stands_on_the_journal() -> None:
         }
 
     run(story())
+
+
+async def ended(desk: Desk, command: RunSubTask, model: PatientModel, tools: Tools) -> object:
+    """How a lane tells the end of this command's attempt; all of it is on the journal then."""
+
+    async def close() -> None:
+        pass
+
+    agent = ToolUsingAgent(model, tools)
+    crew = Crew(planner=Script(), sub_agent=agent, synthesiser=Script(), tools=tools, close=close)
+    outcomes = Outcomes(Sender(desk.log.producer), lanes=2, run=desk.run, chance=lambda: 0.5)
+    end = await outcomes.run(command, desk.attempt, crew, Resolver(desk.log))
+    await desk.attempt.end()
+    return end
+
+
+def test_a_call_that_takes_all_of_its_attempts_time_is_told_of_with_its_endpoint() -> None:
+    """It ends a little before its attempt: of one that is cut off with it nobody knows whom it had asked."""
+
+    async def story() -> None:
+        desk = Desk(timeout_s=60.0)
+        moon = Endpoint(name="moon", base_url="http://moon/v1")
+        traffic = Traffic(configuration(moon), {"moon": Client(moon, None)})
+        end = await ended(desk, sub_task("t", timeout_s=60.0), PatientModel(traffic), LocalTools([]))
+        assert isinstance(end, GaveUp)
+        assert (end.kind, end.final, end.usage.estimated) == ("timeout", False, 1)
+        (failed,) = desk.journal()
+        assert isinstance(failed, ModelFailed)
+        assert (failed.kind, failed.endpoint, failed.decision) == ("timeout", "moon", "give_up")
+        assert sum(traffic.metrics.snapshot().decisions.values()) == 1
+
+    run(story())
+
+
+def test_a_tool_that_must_run_once_and_is_cut_off_with_its_attempt_ends_the_sub_task() -> None:
+    """Another attempt would have it called again, and it may have done its work."""
+
+    async def send() -> str:
+        """Send it."""
+        await asyncio.sleep(3_600)
+        return "sent"
+
+    async def story(*, once: bool) -> None:
+        desk = Desk(timeout_s=30.0)
+        tool = local_tool(send)
+        tools = LocalTools([replace(tool, spec=replace(tool.spec, once=once))])
+        command = replace(sub_task("t", timeout_s=30.0), tools=("send",))
+        model = ScriptedModel(said(None, calls=[tool_call("c1", "send", "{}")]))
+        end = await ended(desk, command, PatientModel(model), tools)
+        assert isinstance(end, GaveUp)
+        assert (end.kind, end.final) == (("unknown_outcome", True) if once else ("timeout", False))
+        assert ("send must not run twice" in end.reason) == once
+
+    run(story(once=True))
+    run(story(once=False))
