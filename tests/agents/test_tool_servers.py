@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from mcp.types import Tool
 from structlog.testing import capture_logs
 
 from agents.configuration.values import ToolServer
 from agents.ports import ToolReply
 from agents.tools.mcp.connection import connect
-from agents.tools.mcp.listing import why_broken
+from agents.tools.mcp.listing import server_tool, why_broken
 from agents.tools.shelf import check_tools
 from tests.agents.tool_servers.configured import configured
 from tests.agents.tool_servers.http_server import HttpServer
@@ -195,6 +196,14 @@ async def test_a_broken_schema_takes_its_tool_only() -> None:
 TUPLE = {"type": "array", "items": [{"type": "integer"}]}  # so until draft 7
 
 
+def nested(levels: int) -> dict[str, Any]:
+    """Properties that have properties, and so on."""
+    found: dict[str, Any] = {}
+    for _ in range(levels):
+        found = {"a": {"type": "object", "properties": found}}
+    return found
+
+
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
@@ -212,6 +221,9 @@ TUPLE = {"type": "array", "items": [{"type": "integer"}]}  # so until draft 7
         ),
         ({"name": "a", "inputSchema": {"type": "object", "properties": {"pair": TUPLE}}}, "no JSON Schema"),
         ({"name": "a", "inputSchema": {"type": "object"}, "outputSchema": {"type": 7}}, "outputSchema is no"),
+        ({"name": "a", "inputSchema": {"type": "object", "$schema": ["x"]}}, "inputSchema is no"),
+        ({"name": "a", "inputSchema": {"type": "object", "$schema": 7}}, "inputSchema is no"),
+        ({"name": "a", "inputSchema": {"type": "object", "properties": nested(400)}}, "inputSchema is no"),
         ({"name": "a", "inputSchema": {}}, 'no "type": "object"'),
         ({"name": "", "inputSchema": {"type": "object"}}, "name has 0 characters"),
         ({"inputSchema": {"type": "object"}}, "name: Field required"),
@@ -222,6 +234,24 @@ def test_what_makes_a_listed_tool_unusable(entry: Any, why: str | None) -> None:
     found = why_broken(entry)
     assert (found is None) == (why is None)
     assert (why or "") in (found or "")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"properties": {"a": {"$ref": "#/properties/a"}}},
+        {"properties": {"a": {"$ref": "#/type"}}},
+        {"maximum": 5, "properties": {"a": {"$ref": "#/maximum/x"}}},
+        {"properties": {"a": {"$ref": "file:///etc/hostname"}}},
+        {"$id": "http://[", "properties": {"a": {"$ref": "b"}}},
+    ],
+)
+def test_a_schema_that_cannot_be_followed_is_told_and_raises_nothing(schema: dict[str, Any]) -> None:
+    entry = {"name": "a", "inputSchema": {"type": "object", **schema}}
+    if why_broken(entry) is None:
+        listed = server_tool(Tool.model_validate(entry, by_name=False), ToolServer(name="s"))
+        assert "the tool's own schema is broken" in str(listed.wrong({"a": 1}))
 
 
 async def test_noise_on_stdout_costs_nothing() -> None:

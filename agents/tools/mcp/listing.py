@@ -19,11 +19,11 @@ from mcp import Client
 from mcp.types import Tool
 from pydantic import ValidationError
 from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from agents.configuration.values import ToolServer
+from agents.plain_json import words_of
 from agents.ports import ToolSpec
-from agents.tools.local import describe
+from agents.tools.local import MAX_ERROR, describe
 from streams.core.values import Json
 
 MAX_PAGES: Final = 100
@@ -68,8 +68,8 @@ class ServerTool:
         """What is wrong with the arguments, with the place, or None."""
         try:
             found = best_match(self.validator.iter_errors(dict(arguments)))
-        except Unresolvable as broken:
-            return f"the tool's own schema is broken: {broken}"
+        except Exception as broken:  # noqa: BLE001 - references in circles, or to what is no schema: any kind
+            return f"the tool's own schema is broken: {_said(broken)}"
         return None if found is None else describe(found)
 
 
@@ -89,6 +89,8 @@ def why_broken(entry: object) -> str | None:
             _validator_of(schema or {}).check_schema(schema or {})
         except SchemaError as broken:
             return f"{part} is no JSON Schema: {describe(broken)}"
+        except Exception as broken:  # noqa: BLE001 - the checker was not made for strangers
+            return f"{part} is no JSON Schema: {_said(broken)}"
     return None
 
 
@@ -147,6 +149,11 @@ def server_tool(tool: Tool, server: ToolServer) -> ServerTool:
         ),
         validator=_validator_of(tool.input_schema)(tool.input_schema, registry=Registry()),
     )
+
+
+def _said(broken: Exception) -> str:
+    """What jsonschema stumbled over, in words."""
+    return f"{type(broken).__name__}: {words_of(broken)}"[:MAX_ERROR]
 
 
 def _validator_of(schema: Mapping[str, Any]) -> type[Validator]:
