@@ -201,4 +201,11 @@ class Streams:
         if group is None or member is None or not acked or not generations:
             return None
         generation = generations[0]
-        return self._reach.call("group", "commit", lambda: group.commit(member, generation, acked))
+        sent = self._reach.call("group", "commit", lambda: group.commit(member, generation, acked))
+        sent.add_done_callback(self._told)
+        return sent
+
+    def _told(self, sent: "asyncio.Future[bool]") -> None:
+        """What did not get through is told again: aiokafka tries until it does."""
+        if not sent.cancelled() and sent.exception() is not None and self._running:
+            self.acked()

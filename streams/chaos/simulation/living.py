@@ -28,7 +28,7 @@ ANSWERED_WITHIN_S: Final = 1_800.0
 """Seconds from the end of all faults in which every goal must be answered."""
 
 FRESH_WITHIN_S: Final = 300.0
-CAUGHT_UP_WITHIN_S: Final = 120.0
+CAUGHT_UP_WITHIN_S: Final = 600.0
 LOOK_S: Final = 0.5
 LATE_S: Final = 2.0
 """Seconds in which answers that must not come would come."""
