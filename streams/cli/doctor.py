@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,7 @@ from streams.cli.exits import Exit, run
 from streams.cli.finding import Finding, Level
 from streams.cli.options import AsJson, Brokers, Config, Lanes, Prefix
 from streams.cli.output import console, print_json, say, typed
-from streams.redaction import is_sure
+from streams.redaction import Redactor, is_sure
 from streams.settings import Settings
 
 if TYPE_CHECKING:
@@ -53,10 +54,10 @@ def doctor(
         except BadConfiguration as error:
             bad = error
         quiet(ours)
-        well = True
+        well, hidden = True, Redactor(ours.secrets)
         async for finding in examine(ours, bad):
             well = well and finding.level != "problem"
-            _print(finding, as_json=as_json)
+            _print(without(finding, hidden), as_json=as_json)
         return well
 
     if not run(look()):
@@ -170,6 +171,15 @@ async def _unreachable(address: str) -> str:
         return f"no connection ({error})"
     writer.close()
     return ""
+
+
+def without(finding: Finding, redactor: Redactor) -> Finding:
+    """The finding without secrets: what endpoints and tool servers said of themselves is in it.
+
+    What is too short for a secret stays: a key such as ``none`` would make it unreadable.
+    """
+    what, to_do = (str(redactor.output(text)) for text in (finding.what, finding.to_do))
+    return replace(finding, what=what, to_do=to_do)
 
 
 def _print(finding: Finding, *, as_json: bool) -> None:

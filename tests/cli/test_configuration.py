@@ -200,6 +200,21 @@ modules = ["nowhere.at_all:tools"]
     assert ("kinds.default names noob, and there is no such tool", "did you mean noop?") in told
 
 
+def test_the_doctor_prints_no_secret_of_a_tool_server(folder: Path) -> None:
+    """Not even where the server's own last words have it."""
+    secret = "the-token-of-this-server"
+    text = """
+[servers.here]
+command = ["sh", "-c", "echo bad token: $TOKEN >&2; exit 1"]
+environment = { TOKEN = "${SERVER_TOKEN}" }
+"""
+    written(folder / "anabranch.toml", text)
+    for flags in (["--json"], []):
+        result = anabranch("doctor", *flags, SERVER_TOKEN=secret)
+        assert "its last words: bad token: " in result.stdout
+        assert secret not in result.output
+
+
 class Logged:
     """What was logged, by event."""
 
