@@ -149,6 +149,9 @@ class RunningAttempt:
         ended = self._past.tools.get(call.id)
         if ended is not None:
             reply = await self._recalled(ended)
+            # Here its server may be away, so that nobody but the journal knows that it must not run twice.
+            if reply.unknown and call.id in self._past.started:
+                raise OutcomeUnknown(f"{call.name} must not run twice, and whether it ran is not known")
         elif call.id in self._past.started or (once and self._past.newer):
             raise OutcomeUnknown(f"{call.name} must not run twice, and whether it ran is not known")
         else:

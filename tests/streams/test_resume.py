@@ -116,6 +116,24 @@ def test_a_tool_that_must_run_once_does_not_run_where_the_lane_moved_before_its_
     run(story())
 
 
+@pytest.mark.parametrize("error", ["timeout", "tool_error"])
+def test_a_tool_that_must_run_once_and_gave_no_word_of_its_end_is_known_by_the_journal(error: str) -> None:
+    """Also where its server is away by now, and the tool is none that anybody there knows."""
+
+    async def story() -> None:
+        first = Desk()
+        await first.attempt.tool(LOOK, tool("no word", error=error), once=True)
+        await first.attempt.recorded()
+        recalled = Desk(before=first).attempt.tool(LOOK, no_tool)
+        if error == "tool_error":
+            assert (await recalled).error == error
+            return
+        with pytest.raises(OutcomeUnknown, match="look must not run twice"):
+            await recalled
+
+    run(story())
+
+
 def test_a_tool_that_must_run_once_and_ended_is_recalled() -> None:
     """It is known what it did."""
 
