@@ -21,9 +21,10 @@ from streams.redaction import redactor
 from streams.settings import Settings
 from streams.topics import GOALS, SUBTASKS
 
-COMMIT_S, LEAVE_S, END_S = 2.0, 6.0, 5.0
-"""Seconds to commit, to leave the group, and for the parts to end: with the lanes' drain less than the
-30 s that Kubernetes gives by default, also when no broker answers any more."""
+COMMIT_S, LEAVE_S, END_S, CLOSE_S = 2.0, 6.0, 5.0, 5.0
+"""Seconds to commit, to leave the group, for the parts to end, and for tool servers and connections to be
+closed: with the lanes' drain less than the 30 s that Kubernetes gives by default, also when no broker
+answers any more. The mcp package kills a tool server 4.5 s after it was told to end."""
 
 
 COLLECT_AFTER = 20_000
@@ -54,7 +55,7 @@ async def work(settings: Settings, *, stop: asyncio.Event, ready: Callable[[], N
         async with KafkaLog(settings) as log:
             await run_parts(settings, log, crew, stop=stop, ready=ready)
     finally:
-        await crew.close()
+        await within(CLOSE_S, crew.close())
 
 
 async def run_parts(
