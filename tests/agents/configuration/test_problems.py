@@ -171,6 +171,30 @@ TWO = '[endpoints.a]\nbase_url = "http://a/v1"\n[endpoints.b]\nbase_url = "http:
             '[kinds.a.schema]\nitems."$ref" = "https://example.com/row.json"',
             "2: kinds.a.schema.items refers to 'https://example.com/row.json', which is not in the schema",
         ),
+        (
+            '[kinds.a.schema]\n"$dynamicRef" = "#row"',
+            "2: kinds.a.schema refers to '#row', which is not in the schema",
+        ),
+        (
+            '[kinds.a.schema]\nmaximum = 5\nitems."$ref" = "#/maximum/x"',
+            "3: kinds.a.schema.items refers to '#/maximum/x', which is not in the schema",
+        ),
+        (
+            '[kinds.a.schema]\ntype = "object"\nitems."$ref" = "#/type"',
+            "3: kinds.a.schema.items refers to '#/type', which is not in the schema",
+        ),
+        (
+            '[kinds.a.schema]\npattern = "("',
+            "2: kinds.a.schema.pattern is no JSON Schema: '(' is not a 'regex'",
+        ),
+        (
+            '[kinds.a.schema]\n"$ref" = "#"',
+            "1: kinds.a.schema refers to itself before it says anything of a value, without an end",
+        ),
+        (
+            '[kinds.a.schema]\n"$defs".b.anyOf = [{ "$ref" = "#/$defs/c" }]\n"$defs".c."$ref" = "#/$defs/b"',
+            '2: kinds.a.schema."$defs".b refers to itself before it says anything',
+        ),
         ("[servers.x]", "1: servers.x has neither command nor url"),
         ('[servers.x]\ncommand = ["x"]\nurl = "http://h/mcp"', "3: servers.x has a command and a url"),
         (
@@ -348,7 +372,7 @@ PIECES = st.sampled_from(
         *("\n", "\r\n", '"', "'''", "# x", "inf", "1979-05-27", "-1", "true", "${X}", "\x00", "[[models]]"),
         *("environment = {A = '${B}'}", "headers = {A = 'Bearer ${B}'}", "url = 'http://h'"),
         *("prices.tokens_in = 1", "concurrency = 1", "rounds = 99999999999999999999999", "schema.a.b = nan"),
-        *("schema.'$id' = '::'", "command = ['x']", "tools = ['s.t']"),
+        *("schema.'$id' = '::'", "schema.'$ref' = '#'", "command = ['x']", "tools = ['s.t']"),
     ]
 )  # fmt: skip
 
