@@ -15,7 +15,7 @@ from streams.intake import Intake
 from streams.kafka.faust_agents import FaustAgents
 from streams.kafka.log import KafkaLog
 from streams.kafka.outage import watch_broker
-from streams.lanes import Lanes
+from streams.lanes import JOURNALED_S, Lanes
 from streams.orchestrator import Orchestrator
 from streams.redaction import redactor
 from streams.settings import Settings
@@ -85,7 +85,7 @@ async def run_parts(
             raise WorkerFailed(f"{part.get_name()} ended: {part.exception()!r}") from part.exception()
     finally:
         stopped.cancel()
-        await within(settings.drain_s + 1, lanes.drain())
+        await within(settings.drain_s + JOURNALED_S + 1, lanes.drain())
         await within(COMMIT_S, agents.commit())
         await within(LEAVE_S, agents.stop())
         for part in parts:

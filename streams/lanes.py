@@ -8,6 +8,7 @@ elsewhere goes on from its journal.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from random import random
 
@@ -33,6 +34,9 @@ from streams.topics import SUBTASKS
 from streams.transcript import attempt_key
 from streams.wire.commands import read_command
 from streams.wire.envelope import Unreadable, Unwritable
+
+JOURNALED_S = 1.0
+"""Seconds that replies of the last moment of a drain get to reach the journal."""
 
 FLUSH_S = 10.0
 """Seconds that a rebalance waits for the journal at most; the group waits for 30."""
@@ -278,6 +282,8 @@ class Lanes:
     async def drain(self) -> None:
         """Begin nothing more; give calls under way ``drain_s`` seconds to end and be acknowledged.
 
+        Replies that are here by then get :data:`JOURNALED_S` seconds to reach the journal.
+
         An attempt that would need another call is handed over: whoever has its lane next goes on
         from its journal.
         """
@@ -288,7 +294,12 @@ class Lanes:
             run.attempt.move()
         running = list(self._attempts.begun)
         if running:
+            attempts = [self._attempts.begun[task].attempt for task in running]
             _, late = await asyncio.wait(running, timeout=self._settings.drain_s)
             for task in late:
                 task.cancel()
+            # Replies that came in the last moment are paid for: their way to the journal is worth another.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(JOURNALED_S):
+                    await asyncio.gather(*(each.recorded() for each in attempts), return_exceptions=True)
             self._log.info("lanes_drained", finished=len(running) - len(late), given_up=len(late))

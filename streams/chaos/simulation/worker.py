@@ -10,7 +10,7 @@ from agents.ports import Crew
 from streams.chaos.evidence import Life
 from streams.delivery import Sender
 from streams.intake import Intake
-from streams.lanes import Lanes
+from streams.lanes import JOURNALED_S, Lanes
 from streams.memory_log import MemoryCluster, MemoryLog
 from streams.orchestrator import Orchestrator
 from streams.settings import Settings
@@ -140,7 +140,7 @@ class Worker:
         """In the order of ``streams.app``."""
         settings = self._settings
         with suppress(asyncio.CancelledError, TimeoutError):  # it may be killed meanwhile
-            async with asyncio.timeout(settings.drain_s + 1):
+            async with asyncio.timeout(settings.drain_s + JOURNALED_S + 1):
                 await process.log.start(process.lanes.drain())
         if process.ended is None:
             with suppress(asyncio.CancelledError, TimeoutError):
