@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from agents.configuration.problems import nearest
 from agents.configuration.values import Configuration, LocalToolSettings, ToolServer
+from agents.tools.mcp.connection import where
 from agents.tools.mcp.supervisor import Supervisor
 from agents.tools.registered import BadTools
 from agents.tools.sandbox import sandbox_problem, sandbox_tools
@@ -88,8 +89,8 @@ async def _start(server: ToolServer) -> Started:
 def _server(started: Started) -> Iterator[Finding]:
     server, at = started.server, f"servers.{started.server.name}"
     if started.reason:
-        what = server.url or server.command[0]
-        todo = f"check {'url and headers' if server.url else 'command and environment'} of {at}; try {what}"
+        parts = "url and headers" if server.url else "command and environment"
+        todo = f"check {parts} of {at}; try {where(server)}"
         yield Finding(about="tools", level="problem", what=f"{at}: {started.reason}", to_do=todo)
         return
     more = f" and {len(started.tools) - SHOWN} more" if len(started.tools) > SHOWN else ""

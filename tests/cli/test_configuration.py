@@ -207,11 +207,15 @@ def test_the_doctor_prints_no_secret_of_a_tool_server(folder: Path) -> None:
 [servers.here]
 command = ["sh", "-c", "echo bad token: $TOKEN >&2; exit 1"]
 environment = { TOKEN = "${SERVER_TOKEN}" }
+[servers.there]
+url = "http://127.0.0.1:1/mcp"
 """
     written(folder / "anabranch.toml", text)
+    address = f"http://127.0.0.1:1/mcp?key={secret}"
     for flags in (["--json"], []):
-        result = anabranch("doctor", *flags, SERVER_TOKEN=secret)
+        result = anabranch("doctor", *flags, SERVER_TOKEN=secret, ANABRANCH_SERVER_THERE_URL=address)
         assert "its last words: bad token: " in result.stdout
+        assert "servers.there; try http://127.0.0.1:1/mcp" in result.stdout
         assert secret not in result.output
 
 
