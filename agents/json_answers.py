@@ -23,6 +23,7 @@ from agents.json_in_text import find_json
 from agents.plain_json import FENCED, dumps, plain, text_or_json
 from agents.ports import Done, GaveUp, ModelReply
 from agents.prompt_data import user
+from agents.schema_checks import quick
 from agents.strict_json import NoOneMeaning, loads
 from streams.core.values import Json, Usage
 
@@ -201,14 +202,17 @@ def _repaired(part: str, schema: Schema) -> Read | None:
 def faults(value: Json, schema: Schema) -> tuple[str, ...]:
     """What the schema says against *value*, the first few, each with its place."""
     found: list[str] = []
-    for error in _checker(dumps(schema)).iter_errors(value):
-        found.append(f"{error.json_path}: {error.message}"[:SHOWN])
-        if len(found) == REASONS:
-            break
+    try:
+        for error in _checker(dumps(schema)).iter_errors(value):
+            found.append(f"{error.json_path}: {error.message}"[:SHOWN])
+            if len(found) == REASONS:
+                break
+    except RecursionError:
+        found.append("$: it is nested deeper than its schema can be followed")
     return tuple(found)
 
 
 @lru_cache(maxsize=_PARSED_SCHEMAS)
 def _checker(schema: bytes) -> Any:
     """What checks by this schema. It follows references within the schema, and fetches none from anywhere."""
-    return Draft202012Validator(loads(schema), registry=Registry())
+    return quick(Draft202012Validator)(loads(schema), registry=Registry())

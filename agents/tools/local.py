@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agents.plain_json import plain, scrub, words_of
 from agents.ports import NOBODY, Caller, ToolReply, ToolSpec
+from agents.schema_checks import quick
 from agents.tools.marks import marks_of
 from agents.tools.processes import Processes, ToolFailed, found_by_name
 from agents.tools.threads import StillRunning, Threads
@@ -87,7 +88,7 @@ def local_tool(function: ToolFunction, *, name: str | None = None, once: bool = 
         function=function,
         place=_place(function, called, cpu=marks.cpu),
         arguments=arguments,
-        validator=Draft202012Validator(schema),
+        validator=quick(Draft202012Validator)(schema),
     )
 
 

@@ -131,6 +131,17 @@ def test_whatever_a_model_writes_has_an_outcome(text: str) -> None:
         assert outcome.reasons
 
 
+def test_a_result_that_is_nested_too_deep_for_its_schema_is_refused() -> None:
+    """The sub-agent gives up by that; its worker hears of no exception."""
+    deep: dict[str, Json] = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}}
+    for _ in range(20):
+        deep = {"allOf": [deep]}
+    schema: Mapping[str, Json] = {"$ref": "#/$defs/n", "$defs": {"n": deep}}
+    assert read('{"a":' * 99 + "{}" + "}" * 99, schema) == (
+        "$: it is nested deeper than its schema can be followed",
+    )
+
+
 def test_a_long_text_is_read_like_a_short_one() -> None:
     """In a thread, so that the others go on; only repairs have an end."""
     many = {"orders": list(range(READ_AT_ONCE))}

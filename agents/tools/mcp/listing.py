@@ -23,6 +23,7 @@ from referencing import Registry
 from agents.configuration.values import ToolServer
 from agents.plain_json import words_of
 from agents.ports import ToolSpec
+from agents.schema_checks import quick
 from agents.tools.local import MAX_ERROR, describe
 from streams.core.values import Json
 
@@ -147,7 +148,7 @@ def server_tool(tool: Tool, server: ToolServer) -> ServerTool:
             once=once,
             read_only=not once and (hinted or tool.name in server.read_only),
         ),
-        validator=_validator_of(tool.input_schema)(tool.input_schema, registry=Registry()),
+        validator=quick(_validator_of(tool.input_schema))(tool.input_schema, registry=Registry()),
     )
 
 
