@@ -1,5 +1,6 @@
 """The one place that decides whether a model call is made again, where, and when."""
 
+import asyncio
 import math
 from collections.abc import Callable
 
@@ -69,8 +70,14 @@ class PatientModel:
 
     async def _turn(self, later: NotNow, course: "Course", attempt: Attempt) -> None:
         ticket = course.ticket = course.ticket or self._traffic.ticket()
+
+        async def turn() -> None:
+            # A little before the attempt's end: else the reason would be that its time is over, and not why.
+            async with asyncio.timeout_at(course.ends - EARLIER_S):
+                await self._traffic.turn(later, ticket, course.ends)
+
         try:
-            await attempt.wait_for(lambda: self._traffic.turn(later, ticket, course.ends))
+            await attempt.wait_for(turn)
         except TimeoutError:
             raise course.too_late(f"no turn at {', '.join(later.names)} within this attempt's time") from None
 

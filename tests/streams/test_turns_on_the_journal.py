@@ -16,9 +16,10 @@ from streams.delivery import Sender
 from streams.memory_log.virtual_time import run
 from streams.outcome import Outcomes
 from streams.transcript import ModelCalled, ModelFailed, ToolCalled
-from tests.agents.scripted_client import Client, configuration
+from tests.agents.scripted_client import REQUEST, Client, configuration
 from tests.agents.scripted_endpoint import tool_call
 from tests.agents.scripted_model import ScriptedModel, said
+from tests.agents.timed_attempt import TimedAttempt
 from tests.streams.desk import Desk
 from tests.streams.lanes_in_memory import sub_task
 from tests.streams.scripted import Script
@@ -117,6 +118,24 @@ def test_a_call_that_takes_all_of_its_attempts_time_is_told_of_with_its_endpoint
         assert isinstance(failed, ModelFailed)
         assert (failed.kind, failed.endpoint, failed.decision) == ("timeout", "moon", "give_up")
         assert sum(traffic.metrics.snapshot().decisions.values()) == 1
+
+    run(story())
+
+
+def test_an_attempt_that_got_no_turn_says_whose_turn_it_waited_for() -> None:
+    """And not only that its time is over."""
+
+    async def story() -> None:
+        desk = Desk(timeout_s=60.0)
+        moon = Endpoint(name="moon", base_url="http://moon/v1", concurrency=1)
+        patient = PatientModel(Traffic(configuration(moon), {"moon": Client(moon, None)}))
+        before = asyncio.create_task(patient.ask(REQUEST, TimedAttempt(time_s=600.0)))
+        await asyncio.sleep(1)
+        end = await ended(desk, sub_task("t", timeout_s=60.0), patient, LocalTools([]))
+        before.cancel()
+        assert isinstance(end, GaveUp)
+        assert (end.kind, end.final, end.usage.calls) == ("unavailable", False, 0)
+        assert "no turn at moon within this attempt's time" in end.reason
 
     run(story())
 
