@@ -3,10 +3,11 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
-from agents.ports import Attempt, Done, GaveUp
+from agents.ports import Attempt, Crew, Done, GaveUp
 from streams import dead_letters
 from streams.claims import Resolver
 from streams.core.commands import RunSubTask
@@ -18,6 +19,7 @@ from streams.memory_log.virtual_time import run
 from streams.topics import DEAD_LETTERS, JOB_EVENTS, SUBTASKS
 from streams.wire.commands import write_command
 from tests.streams.lanes_in_memory import Asleep, LanesInMemory, sub_task, until
+from tests.streams.scripted import Script
 
 
 def test_what_is_behind_a_slow_one_runs_and_is_acknowledged_after_it() -> None:
@@ -325,6 +327,50 @@ def test_capacity_follows_the_lanes_that_a_process_owns() -> None:
         assert first.lanes.caps.taken == 10
         await until(lambda: world.committed(0) == world.committed(1) == 60)
         assert (first.lanes.caps.taken, first.lanes.caps.waiting) == (0, 0)
+
+    run(story())
+
+
+def test_a_crew_is_told_its_share_of_all_lanes_before_it_works_and_whenever_that_changes() -> None:
+    """Limits of accounts are divided by it: all of them, half of them, and all of them again."""
+    told: list[list[float]] = []
+    together: list[float] = []
+
+    class Told(Script):
+        """Keeps what its worker's crew is told."""
+
+        def crew(self) -> Crew:
+            """With somebody who listens."""
+            self.shares: list[float] = []
+            told.append(self.shares)
+            return replace(super().crew(), share=self.shares.append)
+
+        async def run(self, command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
+            """Look at what all were told."""
+            assert self.shares
+            together.append(sum(shares[-1] for shares in told if shares))
+            return await super().run(command, attempt)
+
+    async def work(command: RunSubTask, attempt: Attempt) -> Done:
+        await asyncio.sleep(8)
+        return Done(result=command.task)
+
+    async def story() -> None:
+        world = LanesInMemory(work=work, script=Told)
+        world.worker()
+        for lane in (0, 1):
+            await world.put(*(sub_task(f"l{lane}t{n}") for n in range(60)), lane=lane)
+        await asyncio.sleep(1)
+        assert told == [[1.0]]
+        second = world.worker()
+        await asyncio.sleep(17)
+        assert [shares[-1] for shares in told] == [0.5, 0.5]
+        await second.log.close()
+        told.pop()
+        await asyncio.sleep(2)
+        assert told[0][-1] == 1.0
+        await until(lambda: world.committed(0) == world.committed(1) == 60)
+        assert max(together) == 1.0
 
     run(story())
 
