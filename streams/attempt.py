@@ -75,7 +75,7 @@ class RunningAttempt:
         self._past, self._resolver, self._chance = past, resolver, chance
         self._time = asyncio.get_running_loop().time
         self._ends = self._time() + command.timeout_s
-        self._holds = False
+        self._holds = self._away = False
         self._writing: list[asyncio.Task[None]] = []
         self._replies = self._tries = self._seen = 0
         self._refused: tuple[ModelRequest, ModelError] | None = None
@@ -311,7 +311,7 @@ class RunningAttempt:
         if seconds >= self.left():
             raise TimeoutError
         self._decided("retry")
-        self.give_back()
+        self._step_out()
         await asyncio.wait([self._moved], timeout=seconds)
         await self._back()
 
@@ -322,7 +322,7 @@ class RunningAttempt:
             LaneMoved: no call may begin here any more; what was waited for is given up.
         """
         self._decided("retry")
-        self.give_back()
+        self._step_out()
         waiting: asyncio.Future[Any] = asyncio.ensure_future(ready())
         try:
             await asyncio.wait(
@@ -343,7 +343,7 @@ class RunningAttempt:
         if self._moved.done():
             await self.recorded()
             raise LaneMoved
-        await self.take(back=True)
+        await self.take()
 
     @property
     def cut_off(self) -> str:
@@ -368,16 +368,25 @@ class RunningAttempt:
         """What those of its calls may have cost that brought no reply, here and at earlier owners."""
         return sum((self._past.costs | self._unanswered).values(), NO_USAGE)
 
-    async def take(self, *, back: bool = False) -> None:
-        """Wait for a slot."""
+    async def take(self) -> None:
+        """Wait for a slot; ahead of those who have not begun, after a wait."""
+        back, self._away = self._away, False  # whatever comes of it
         await self._slots.acquire(self._command.job, priority=self._command.priority, back=back)
         self._holds = True
 
-    def give_back(self) -> None:
-        """Give the slot back, where one is held."""
+    def _step_out(self) -> None:
+        """Give the slot back for a wait."""
         if self._holds:
-            self._holds = False
+            self._holds, self._away = False, True
+            self._slots.step_out(self._command.job)
+
+    def give_back(self) -> None:
+        """Give the slot back for good, where one is held or would be taken again after a wait."""
+        if self._holds:
             self._slots.release()
+        elif self._away:
+            self._slots.stay_away(self._command.job)
+        self._holds = self._away = False
 
     def jitter(self) -> float:
         """As :meth:`agents.ports.Attempt.jitter`."""

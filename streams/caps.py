@@ -76,6 +76,4 @@ class Caps:
     @property
     def stuck(self) -> bool:
         """Someone waits for a slot although one is free."""
-        mine = [(self._pool, self.capacity)] if self._concurrency < self._lanes else []
-        mine += [(slots, self._capacity(lane)) for lane, slots in self._by_lane.items()]
-        return any(slots.waiting and slots.taken < capacity for slots, capacity in mine)
+        return any(slots.stuck for slots in self._all())

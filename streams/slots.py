@@ -1,6 +1,7 @@
 """Slots: how many sub-agents run at once in this process, and who is next."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,6 +11,11 @@ from streams.core.values import JobId
 
 COME_BACK: Final = 10
 """Those who had a slot go before any priority (0 to 9) of those who had none: their time runs."""
+
+
+AWAY: Final = 2
+"""Attempts of one tenant that have begun and wait without a slot, at most, for each slot. Their time runs: if
+thousands began, most would be over before an endpoint that takes few calls a minute had a turn for them."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -29,12 +35,16 @@ class Slots:
     the same priority take turns, and within a job it goes by age. So whatever flood there is, nobody
     waits for more than a turn of each other tenant and of each of its own jobs that is as urgent.
 
+    Whoever steps out for a wait makes room for another; of a tenant nobody new begins while :data:`AWAY`
+    times as many are away as there are slots.
+
     Args:
         capacity: How many may run at once now; it follows the lanes this process owns.
 
     Attributes:
         taken: How many run.
         waiting: How many wait for a slot.
+        away: By tenant, how many have stepped out and not come back.
     """
 
     def __init__(self, capacity: Callable[[], int]) -> None:
@@ -43,6 +53,7 @@ class Slots:
         self._turns: Turns[str, Line] = Turns()
         self.taken = 0
         self.waiting = 0
+        self.away: Counter[str] = Counter()
 
     async def acquire(self, job: JobId, *, priority: int = 0, back: bool = False) -> None:
         """Wait for a slot in turn with the others.
@@ -50,10 +61,11 @@ class Slots:
         Args:
             job: ``tenant/id``.
             priority: Of the job, 0 to 9, 9 first.
-            back: It had one and gave it back for a wait: ahead of all of its tenant that have not begun.
+            back: It had stepped out for a wait: ahead of all of its tenant that have not begun.
         """
-        if self.taken < self._capacity() and not self.waiting:
-            self.taken += 1
+        tenant = _tenant(job)
+        if self.taken < self._capacity() and not self.waiting and (back or not self._full(tenant)):
+            self._give(tenant, back=back)
             return
         line = self._line(job, COME_BACK if back else priority)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -65,8 +77,11 @@ class Slots:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.release()  # it was given in the moment of the cancellation
-            elif turn in line.waiting:
-                self._leave(line, turn)
+            else:
+                if turn in line.waiting:
+                    self._leave(line, turn)
+                if back:
+                    self.stay_away(job)
             raise
 
     def release(self) -> None:
@@ -74,17 +89,55 @@ class Slots:
         self.taken -= 1
         self.pump()
 
+    def step_out(self, job: JobId) -> None:
+        """Give a slot back for a wait, to :meth:`acquire` one again afterwards, or to :meth:`stay_away`."""
+        self.away[_tenant(job)] += 1
+        self.release()
+
+    def stay_away(self, job: JobId) -> None:
+        """One that stepped out does not come back."""
+        self._came_back(_tenant(job))
+        self.pump()
+
     def pump(self) -> None:
         """Give out what is free; to be called whenever the capacity may have grown."""
-        while self.taken < self._capacity() and (line := self._turns.take(self._any)) is not None:
+        while self.taken < self._capacity():
+            line = self._turns.take(self._any, least=self._least)
+            if line is None:
+                return
             turn = next(iter(line.waiting))
             self._leave(line, turn)
             self._queue(line)
-            self.taken += 1
+            self._give(line.tenant, back=line.priority == COME_BACK)
             turn.set_result(None)
 
+    @property
+    def stuck(self) -> bool:
+        """Someone who may have a slot waits, although one is free."""
+        return self.taken < self._capacity() and any(
+            line.waiting and (line.priority == COME_BACK or not self._full(line.tenant))
+            for line in self._lines.values()
+        )
+
+    def _full(self, tenant: str) -> bool:
+        """Nobody new of this tenant may begin now."""
+        return self.away[tenant] >= AWAY * self._capacity()
+
+    def _least(self, tenant: str) -> int | None:
+        return COME_BACK if self._full(tenant) else None
+
+    def _give(self, tenant: str, *, back: bool) -> None:
+        self.taken += 1
+        if back:
+            self._came_back(tenant)
+
+    def _came_back(self, tenant: str) -> None:
+        self.away[tenant] -= 1
+        if not self.away[tenant]:
+            del self.away[tenant]
+
     def _line(self, job: JobId, priority: int) -> Line:
-        tenant = job.partition("/")[0]
+        tenant = _tenant(job)
         name = tenant if priority == COME_BACK else job
         line = self._lines.get(name)
         if line is None:
@@ -107,3 +160,7 @@ class Slots:
     def _leave(self, line: Line, turn: "asyncio.Future[None]") -> None:
         del line.waiting[turn]
         self.waiting -= 1
+
+
+def _tenant(job: JobId) -> str:
+    return job.partition("/")[0]

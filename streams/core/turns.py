@@ -38,19 +38,29 @@ class Turns(Generic[Who, What]):
         """Whether anything waits for someone else than *who*."""
         return len(self._waiting) > (who in self._waiting)
 
-    def take(self, wanted: Callable[[What], bool] = lambda _: True) -> What | None:
-        """The next in turn, None where nothing waits.
+    def take(
+        self,
+        wanted: Callable[[What], bool] = lambda _: True,
+        *,
+        least: Callable[[Who], int | None] = lambda _: None,
+    ) -> What | None:
+        """The next in turn, None where nothing waits that may have it.
 
         Args:
             wanted: Whether it still wants its turn; where not, it is dropped, and costs nobody a turn.
+            least: The priority below which nothing of somebody may have a turn now, or None. Who has
+                nothing else keeps the place.
         """
-        while self._waiting:
-            who, waiting = self._waiting.popitem(last=False)
-            while waiting:
+        for who in list(self._waiting):
+            waiting, lowest = self._waiting[who], least(who)
+            while waiting and (lowest is None or -waiting[0][0] >= lowest):
                 *_, what = heappop(waiting)
                 self._length -= 1
                 if wanted(what):
+                    del self._waiting[who]
                     if waiting:
                         self._waiting[who] = waiting  # behind all others
                     return what
+            if not waiting:
+                del self._waiting[who]
         return None

@@ -1,6 +1,7 @@
 """Slots: never more than there are, nobody forgotten, tenants in turn, and who comes back goes first."""
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.memory_log.virtual_time import run
-from streams.slots import COME_BACK, Slots
+from streams.slots import AWAY, COME_BACK, Slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,8 @@ class House:
         return guest
 
     async def _stay(self, guest: Guest) -> None:
+        if guest.back:
+            self.slots.away[guest.tenant] += 1  # as after stepping out
         await self.slots.acquire(guest.job, priority=guest.priority, back=guest.back)
         guest.holds = True
         self.order.append(guest)
@@ -117,7 +120,11 @@ def test_never_more_than_there_are_and_nobody_lost(steps: list[Step]) -> None:
             await house.settle()
             assert house.slots.taken == len(house.here(holding=True))
             waiting = house.here(holding=False)
-            assert not waiting or house.slots.taken >= house.capacity
+            away = Counter(guest.tenant for guest in waiting if guest.back)
+            assert house.slots.away == away
+            may = [guest for guest in waiting if guest.back or away[guest.tenant] < AWAY * house.capacity]
+            assert not may or house.slots.taken >= house.capacity
+            assert not house.slots.stuck
             begun = {guest.tenant for guest in house.order[seen:] if not guest.back}
             assert not any(guest in waiting and guest.tenant in begun for guest in back)
             back, seen = [guest for guest in waiting if guest.back], len(house.order)
@@ -128,7 +135,7 @@ def test_never_more_than_there_are_and_nobody_lost(steps: list[Step]) -> None:
                 guest.go.set()
             await house.settle()
         assert all(task.done() for task in house.tasks.values())
-        assert (house.slots.taken, house.slots.waiting) == (0, 0)
+        assert (house.slots.taken, house.slots.waiting, house.slots.away) == (0, 0, {})
         house.slots.pump()
         assert not house.slots._lines
 
@@ -255,5 +262,31 @@ def test_without_capacity_all_wait_until_there_is_some() -> None:
         house.slots.pump()
         await house.settle()
         assert [guest.holds for guest in guests] == [True, True, False]
+
+    run(story())
+
+
+def test_while_many_of_a_tenant_are_away_nobody_new_of_it_begins() -> None:
+    """Their time runs in the line of an endpoint; who comes back is let in, and so is another tenant."""
+
+    async def story() -> None:
+        house = House(2)
+        for _ in range(AWAY * 2):
+            await house.slots.acquire("a/early")
+            house.slots.step_out("a/early")
+        new, other = house.come("a/late"), house.come("b/late")
+        await house.settle()
+        assert (new.holds, other.holds) == (False, True)
+        assert not house.slots.stuck, "nobody else may begin"
+        await asyncio.wait_for(house.slots.acquire("a/early", back=True), 1)
+        house.slots.release()
+        await house.settle()
+        assert new.holds
+        for _ in range(AWAY * 2 - 1):
+            house.slots.stay_away("a/early")
+        new.go.set()
+        other.go.set()
+        await house.settle()
+        assert (house.slots.taken, house.slots.waiting, house.slots.away) == (0, 0, {})
 
     run(story())
