@@ -140,7 +140,8 @@ class LocalTools:
         """Run a tool within *timeout_s* seconds. Never raises: what goes wrong is the reply.
 
         A thread cannot be stopped: a blocking function whose time is over runs on, and its
-        result is thrown away; a process is killed. A tool that calls ``sys.exit`` or cancels itself
+        result is thrown away, as is that of a coroutine that goes on though it is cancelled; a process
+        is killed. A tool that calls ``sys.exit`` or cancels itself
         has failed and nothing else: neither the worker nor the attempt ends by it.
         """
         tool = self._tools.get(name)
@@ -178,7 +179,7 @@ class LocalTools:
     async def _run(self, tool: LocalTool, arguments: Mapping[str, Any]) -> Json:
         match tool.place:
             case "loop":
-                return plain(await tool.function(**arguments))
+                return await _in_a_task_of_its_own(tool.function, arguments)
             case "process":
                 return await self._processes.run(tool.function, arguments)
             case "thread":
@@ -192,8 +193,34 @@ class LocalTools:
                 return await self._threads.run(tool.spec.name, call)
 
 
+async def _in_a_task_of_its_own(function: ToolFunction, arguments: Mapping[str, Any]) -> Json:
+    """Await a coroutine function. It has no hold on our task: neither cancels it nor outlasts its time."""
+
+    async def call() -> Json:
+        try:
+            return plain(await function(**arguments))
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised again, wrapped
+            raise _Raised(error) from None
+
+    task = asyncio.create_task(call())
+    task.add_done_callback(_looked_at)
+    try:
+        await asyncio.wait({task})
+    finally:
+        task.cancel()  # one that does not care is left to itself, as a thread is
+    return task.result()
+
+
+def _looked_at(task: "asyncio.Task[Json]") -> None:
+    """Whatever it came to is no news where nobody waits for it any more."""
+    if not task.cancelled():
+        task.exception()
+
+
 class _Raised(Exception):
-    """What a function raised in its thread, wrapped.
+    """What a function raised in its thread or its task, wrapped.
 
     As it is, a StopIteration would never get out of there, and a SystemExit would end the event loop.
     """

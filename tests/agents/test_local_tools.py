@@ -1,6 +1,7 @@
 """Python functions as tools: their schema, their checks, and that nothing gets out as an exception."""
 
 import asyncio
+import sys
 import threading
 from typing import Annotated, Any, Literal
 
@@ -102,6 +103,36 @@ def test_a_function_that_takes_too_long() -> None:
 
     reply = call(slow, {}, timeout_s=30)
     assert (reply.error, reply.output) == ("timeout", "no result within 30.0 s")
+
+
+@pytest.mark.parametrize("ends", ["cancels its task", "raises", "exits"])
+def test_a_coroutine_that_ends_itself_ends_nothing_else(ends: str) -> None:
+    """Neither the attempt that called it nor the event loop."""
+
+    async def rash() -> None:
+        """End."""
+        if ends == "raises":
+            raise asyncio.CancelledError
+        if ends == "exits":
+            sys.exit(3)
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(1)
+
+    assert call(rash, {}).error == "tool_error"
+
+
+def test_a_coroutine_that_goes_on_though_it_is_cancelled_is_left_to_itself() -> None:
+    async def stubborn() -> str:
+        """Take long."""
+        try:
+            await asyncio.sleep(3_600)
+        except asyncio.CancelledError:
+            await asyncio.sleep(3_600)
+        return "too late"
+
+    assert call(stubborn, {}, timeout_s=30).error == "timeout"
 
 
 def test_an_unknown_tool() -> None:
