@@ -41,8 +41,10 @@ class Positions:
 
     def note(self, path: Path, line: int) -> None:
         """The path stands on this line, unless it was seen on an earlier one."""
-        for length in range(1, len(path) + 1):
-            self._known.setdefault(path[:length], line)
+        for length in range(len(path), 0, -1):
+            if path[:length] in self._known:
+                return  # and what holds it
+            self._known[path[:length]] = line
 
 
 def find(text: str) -> Positions:

@@ -229,6 +229,7 @@ TWO = '[endpoints.a]\nbase_url = "http://a/v1"\n[endpoints.b]\nbase_url = "http:
             "2: tools.modules[0] is 'mine.tools', which is no place of a tool; write \"package.module:name\"",
         ),
         ("[tools]\nsand_box = true", "2: tools.sand_box is no key; did you mean sandbox?"),
+        (".".join(["a"] * 1_000) + " = 1", "1: it is nested more than 64 levels deep"),
         ("[models.a]\n\n[models.a]", "3: this is no TOML: cannot declare ('models', 'a') twice"),
         ("[models.a]\nid = kimi", "2: this is no TOML: invalid value"),
         ("[models.a]\nid = '''\n\n", "2: this is no TOML:"),
