@@ -43,7 +43,9 @@ async def assemble(configuration: Configuration) -> Crew:
         await tools.start()
         return Crew(
             planner=await asyncio.to_thread(ModelPlanner, model, tools),
-            sub_agent=await asyncio.to_thread(ToolUsingAgent, model, tools, configuration.kind),
+            sub_agent=await asyncio.to_thread(
+                partial(ToolUsingAgent, model, tools, configuration.kind, refused=metrics.tool)
+            ),
             synthesiser=await asyncio.to_thread(ModelSynthesiser, model),
             tools=tools,
             close=opened.pop_all().aclose,

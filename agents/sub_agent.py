@@ -13,7 +13,7 @@ from agents.plain_json import dumps_text
 from agents.ports import Attempt, Caller, Done, GaveUp, ModelError, ModelReply, ModelRequest, ToolCall, Tools
 from agents.prompt_data import inline, results, system, user
 from agents.prompts import read_prompt
-from agents.tool_turn import NEVER, NOT_RUN, Toolbox, same_call
+from agents.tool_turn import NEVER, NOT_RUN, Counted, Toolbox, not_counted, same_call
 from agents.verdicts import gave_up, unfit
 from streams.core.commands import RunSubTask
 from streams.core.values import NO_USAGE, Json, Usage
@@ -39,12 +39,21 @@ class ToolUsingAgent:
 
     Args:
         kinds: How sub-tasks of each kind are worked on; asked anew for each sub-task.
+        refused: Told of each tool call that is answered without *tools*, which count their own.
     """
 
-    def __init__(self, model: PatientModel, tools: Tools, kinds: Kinds = plain_kind) -> None:
+    def __init__(
+        self,
+        model: PatientModel,
+        tools: Tools,
+        kinds: Kinds = plain_kind,
+        *,
+        refused: Counted = not_counted,
+    ) -> None:
         self._model = model
         self._tools = tools
         self._kinds = kinds
+        self._refused = refused
         self._system = system(read_prompt("sub_agent"))
 
     async def run(self, command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
@@ -52,7 +61,8 @@ class ToolUsingAgent:
         name = DEFAULT if command.kind in NO_SUB_TASKS else command.kind
         kind = self._kinds(name)
         caller = Caller(job=command.job, task=command.task, kind=name)
-        toolbox = Toolbox(self._tools, allowed(command.tools, kind), caller, kind.bounds)
+        granted = allowed(command.tools, kind)
+        toolbox = Toolbox(self._tools, granted, caller, kind.bounds, refused=self._refused)
         if command.tool is not None and not command.goal:
             return await run_tool(command, command.tool, toolbox, attempt)
         talk = Conversation((self._system, user(brief(command, kind))))

@@ -1,8 +1,9 @@
 """The tool calls of one turn: checked, run side by side, each with exactly one reply."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import orjson
 import structlog
@@ -32,6 +33,14 @@ NOT_RUN = NEVER | {"unavailable"}
 """Errors of calls that reached no tool."""
 
 
+Counted: TypeAlias = Callable[[str, ToolReply], None]
+"""Counts a tool call, as :meth:`agents.models.metrics.Metrics.tool` does."""
+
+
+def not_counted(_: str, __: ToolReply) -> None:
+    """Nobody counts."""
+
+
 class Toolbox:
     """The tools that one sub-task may use.
 
@@ -39,6 +48,7 @@ class Toolbox:
         allowed: Their names; of unknown ones there is no tool.
         caller: On whose behalf they are called.
         bounds: How many calls of a turn are run, how many at once, and how long each may take.
+        refused: Told of each call that is answered without *tools*, by its name; not of those recalled.
 
     Attributes:
         specs: What a request offers: the tools by names that every endpoint takes.
@@ -50,8 +60,9 @@ class Toolbox:
         allowed: Sequence[str],
         caller: Caller = NOBODY,
         bounds: Bounds = DEFAULT_BOUNDS,
+        refused: Counted = not_counted,
     ) -> None:
-        self._tools, self._caller, self._bounds = tools, caller, bounds
+        self._tools, self._caller, self._bounds, self._refused = tools, caller, bounds, refused
         self._granted = frozenset(allowed)
         self._allowed = {spec.name: spec for spec in tools.specs(allowed)}
         if len(self._allowed) > MAX_TOOLS:
@@ -75,7 +86,7 @@ class Toolbox:
         async def one(place: int, call: ToolCall) -> ToolReply:
             if place >= most:
                 text = f"not run: at most {most} calls in one turn; ask again for what you still need"
-                return await refuse(call, "not_allowed", text, attempt)
+                return await self._refuse(call, "not_allowed", text, attempt)
             async with slots:
                 return await self.run(call, attempt)
 
@@ -91,13 +102,14 @@ class Toolbox:
         """Run one call, or answer why not."""
         spec = self._allowed.get(call.name)
         if spec is None:
-            return await refuse(call, *self._why_not(call.name), attempt)
+            return await self._refuse(call, *self._why_not(call.name), attempt)
         try:
             arguments = loads(call.arguments or "{}")
         except ValueError as broken:
-            return await refuse(call, "bad_arguments", not_json(spec, str(broken)), attempt)
+            return await self._refuse(call, "bad_arguments", not_json(spec, str(broken)), attempt)
         if not isinstance(arguments, dict):
-            return await refuse(call, "bad_arguments", not_json(spec, "they are no JSON object"), attempt)
+            why = not_json(spec, "they are no JSON object")
+            return await self._refuse(call, "bad_arguments", why, attempt)
 
         async def make(timeout_s: float) -> ToolReply:
             within_s = min(timeout_s, self._bounds.tool_s)
@@ -109,6 +121,16 @@ class Toolbox:
     def once(self, name: str) -> bool:
         """An unknown outcome of this tool is never tried again."""
         return name in self._allowed and self._allowed[name].once
+
+    async def _refuse(self, call: ToolCall, error: str, output: Json, attempt: Attempt) -> ToolReply:
+        """Answer a call without running a tool; the attempt records it like any other."""
+
+        async def answer(_: float) -> ToolReply:
+            reply = ToolReply(output=output, error=error)
+            self._refused(call.name, reply)
+            return reply
+
+        return await attempt.tool(call, answer)
 
     def _why_not(self, name: str) -> tuple[str, Json]:
         mine = [spec.name for spec in self.specs]
@@ -122,15 +144,6 @@ class Toolbox:
 
 def _spelled(spec: ToolSpec, name: str) -> ToolSpec:
     return spec if spec.name == name else replace(spec, name=name)
-
-
-async def refuse(call: ToolCall, error: str, output: Json, attempt: Attempt) -> ToolReply:
-    """Answer a call without running a tool; the attempt records it like any other."""
-
-    async def answer(_: float) -> ToolReply:
-        return ToolReply(output=output, error=error)
-
-    return await attempt.tool(call, answer)
 
 
 def kept(reply: ToolReply) -> ToolReply:

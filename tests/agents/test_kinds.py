@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.configuration.values import Bounds, Kind
+from agents.models.metrics import Metrics
 from agents.models.retry import PatientModel
 from agents.ports import NOBODY, Caller, Done, GaveUp, ModelReply, ToolReply, ToolSpec
 from agents.sub_agent import ToolUsingAgent
@@ -181,6 +182,22 @@ async def test_a_granted_tool_of_a_server_that_is_away_is_not_unknown() -> None:
         )
         assert isinstance(ended, GaveUp)
         assert (attempt.journal.tool_replies["direct"].error, ended.final) == (kind, final)
+
+
+async def test_refused_calls_are_counted_once() -> None:
+    """Those that no tool hears of; the others the tools count themselves, and those recalled were counted."""
+    metrics = Metrics()
+    turns = (
+        calls(("c1", "browse", "{}"), ("c2", "shell", "{}"), ("c3", "search", '{"q'), ("c4", "search", "{}")),
+        said("done"),
+    )
+    first = MemoryAttempt()
+    for attempt in (first, MemoryAttempt(first.journal)):
+        agent = ToolUsingAgent(PatientModel(ScriptedModel(*turns)), NamedTools(), refused=metrics.tool)
+        assert isinstance(await agent.run(command(tools=("search",)), attempt), Done)
+    errors = {name: reply.error for name, reply in first.journal.tool_replies.items()}
+    assert errors == {"c1": "unknown_tool", "c2": "not_allowed", "c3": "bad_arguments", "c4": None}
+    assert (metrics.snapshot().refused_tool_calls, metrics.snapshot().tools) == (3, {})
 
 
 async def test_no_request_offers_more_tools_than_endpoints_take() -> None:
