@@ -129,6 +129,9 @@ class ChatClient:
     async def _chat(
         self, request: ModelRequest, *, model: ModelSettings, key: str, timeout_s: float, body: bytes
     ) -> ModelReply:
+        if not (key.isascii() and key.isprintable()):
+            # As pasted from a page or a file. The transport would quote it, or not know what it is.
+            raise self._faults.unsendable(key)
         # Not `post`: to merge the same URL and headers anew is a twentieth of a worker's CPU.
         asked = httpx2.Request(
             "POST", self._url, headers=self._headers_of(key), content=body, extensions=self._extensions

@@ -176,11 +176,22 @@ class Faults:
             error.retry = False
         return error
 
+    def unsendable(self, key: str) -> ModelError:
+        """What a key means that no header can hold."""
+        error = self.error(
+            "bad_key",
+            f"not asked: {self._key(key)} has characters that no key has, such as a line's end; set it to "
+            "the key alone, as the provider shows it",
+        )
+        error.usage = NO_USAGE
+        return error
+
     def failed(self, exception: Exception) -> ModelError | None:
         """What an exception of the client means, or None where the program is broken."""
         cause = exception.__cause__
         why = self._without_keys(str(cause or exception))[:MAX_QUOTED] or type(cause or exception).__name__
-        if isinstance(exception, (httpx2.UnsupportedProtocol, httpx2.InvalidURL)):
+        # The last: a host's name that none can be, by its letters or its length.
+        if isinstance(exception, (httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError)):
             return self.error("misconfigured", f"no usable address: {why}; check {self._address}")
         # The aiohttp transport reports connections that broke as timeouts, so look for its own word.
         roots = (exception, cause, cause.__cause__ if cause else None)

@@ -17,7 +17,7 @@ from agents.models.faults import RETRY
 from agents.models.one_model import OneModel
 from agents.models.waits import reset_of
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolSpec
-from streams.core.values import Json, Usage
+from streams.core.values import NO_USAGE, Json, Usage
 from tests.agents.scripted_endpoint import Endpoint, Scripted, completion, endpoint, tool_call
 
 pytestmark = pytest.mark.asyncio
@@ -111,6 +111,30 @@ async def test_an_address_that_is_none() -> None:
     finally:
         await client.close()
     assert (raised.value.kind, raised.value.retry) == ("misconfigured", False)
+
+
+async def test_a_host_that_none_can_be() -> None:
+    client = OneModel(base_url=f"http://{'a' * 64}.example/v1", api_key=KEY, model="m")
+    with pytest.raises(ModelError) as raised:
+        await ask(client)
+    await client.close()
+    assert raised.value.kind == "misconfigured"
+    assert "OPENAI_BASE_URL" in raised.value.reason
+
+
+@pytest.mark.parametrize(
+    "key", [KEY + "\n", "sk\N{EN DASH}very-secret-0123456789", KEY + "\x00", KEY + "\udcff"]
+)
+async def test_a_key_that_cannot_be_sent_is_out_and_not_shown(key: str) -> None:
+    """It is an error like any other: the sub-task is told, and another key or endpoint takes over."""
+    client = OneModel(base_url="http://127.0.0.1:9/v1", api_key=key, model="m")
+    with pytest.raises(ModelError) as raised:
+        await ask(client)
+    await client.close()
+    assert raised.value.kind == "bad_key"
+    assert raised.value.usage == NO_USAGE
+    assert "OPENAI_API_KEY has characters that no key has" in raised.value.reason
+    assert "secret" not in raised.value.reason
 
 
 async def test_credentials_in_the_address_are_not_named() -> None:
