@@ -1,5 +1,7 @@
 """The planner: a goal becomes a plan, with one re-ask where the first reply holds none."""
 
+from collections.abc import Mapping
+
 from agents.configuration.values import PLANNER
 from agents.cut import head_and_tail
 from agents.models.retry import PatientModel
@@ -18,6 +20,28 @@ PLAN_TOKENS = 4_096
 
 INPUT_BYTES = 16_384
 """Bytes of JSON of the goal's input that the planner sees: dividing work needs its shape, not all of it."""
+
+
+SCHEMA: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {
+        "tasks": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string"},
+                    "goal": {"type": "string"},
+                    "kind": {"type": "string"},
+                    "dep": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["id", "dep"],
+            },
+        }
+    },
+    "required": ["tasks"],
+}
+"""What an endpoint holds the reply to, where it can. What a plan is beyond that, its reader says."""
 
 
 class ModelPlanner:
@@ -49,7 +73,7 @@ class ModelPlanner:
         reasons: tuple[str, ...] = ()
         for _ in range(2):
             request = ModelRequest(
-                messages=tuple(messages), max_tokens=room, model=command.model, kind=PLANNER
+                messages=tuple(messages), max_tokens=room, schema=SCHEMA, model=command.model, kind=PLANNER
             )
             try:
                 reply = await self._model.ask(request, attempt)
