@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
+from httpx2 import URL, InvalidURL
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
@@ -29,7 +30,8 @@ def _address(text: str) -> str:
     try:
         parts = urlsplit(text)
         well = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
+        URL(text)  # what the clients take for an address
+    except (ValueError, InvalidURL):
         well, parts = False, urlsplit("")
     if not well or re.search(r"[\s\x00-\x1f\x7f]", text):
         raise own(f"is {shown(text)}, which is no address", "write http:// or https:// and a host")

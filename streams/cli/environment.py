@@ -45,7 +45,8 @@ def settings(environment: Mapping[str, str] | None = None, **flags: Any) -> Sett
     """The settings of this process; a flag that is None was not given, an empty variable is none.
 
     Raises:
-        Stop: a number is none, or makes no sense; what is said of Kafka's security does not fit together.
+        Stop: a number is none, or makes no sense; an address is none; what is said of Kafka's security
+            does not fit together.
     """
     environment = os.environ if environment is None else environment
     given: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
@@ -60,7 +61,28 @@ def settings(environment: Mapping[str, str] | None = None, **flags: Any) -> Sett
     for name in ("lanes", "concurrency", "window"):
         if given.get(name, 1) < 1:
             raise Stop(f"{name} is {given[name]}; it must be 1 or more", Exit.USAGE)
+    if address := given.get("base_url"):
+        _check_address(address)
     return Settings(**given)
+
+
+def _check_address(address: str) -> None:
+    """The endpoint's address can be asked, and holds nothing that its errors must not show.
+
+    Raises:
+        Stop: it is none, or holds a user or a password.
+    """
+    import httpx2
+
+    variable = VARIABLES["base_url"]
+    try:
+        url = httpx2.URL(address)
+    except httpx2.InvalidURL as error:
+        raise Stop(f"{variable} is {address[:200]!r}, which is no address: {error}", Exit.USAGE) from None
+    if url.userinfo:
+        raise Stop(
+            f"{variable} holds a user or a password; the key goes into {VARIABLES['api_key']}", Exit.USAGE
+        )
 
 
 def configured(
