@@ -17,6 +17,10 @@ read it behind the brokers, and look a last time just before they call."""
 DOWN_MS: Final = 30_000
 """Milliseconds after which a worker that was told to stop has ended, as its ``drain_s`` is chosen for."""
 
+TOLD_MS: Final = 10_000
+"""Milliseconds after an outage in which whoever lost a lane meanwhile learns of it, and says what it still
+has under way there."""
+
 ANSWERED: Final = "200"
 LEFT: Final = "left"
 
@@ -32,7 +36,8 @@ def caps(evidence: Evidence, calls: Iterable[MadeCall]) -> Iterator[Finding]:
     Those of a worker that was killed or stopped in its tracks count up to then: nobody can call
     them back, and a server sees late, or never, that its client is gone. A worker may always make
     one call, so a cap below the number of lanes is that number. While no broker takes records nobody
-    can tell the next owner of a lane what is under way, so what begins then is not held against it.
+    can tell the next owner of a lane what is under way, so what begins then, and until it is told, is
+    not held against it.
     """
     cap = max(evidence.concurrency, evidence.lanes)
     lives = {life.run: life for life in evidence.lives}
@@ -49,7 +54,7 @@ def caps(evidence: Evidence, calls: Iterable[MadeCall]) -> Iterator[Finding]:
     now, most, when, which = 0, 0, 0, ""
     for at, step, name in sorted(steps):  # at the same time ends come first
         now += step
-        if now > most and not any(since <= at <= until for since, until in evidence.outages):
+        if now > most and not any(since <= at <= until + TOLD_MS for since, until in evidence.outages):
             most, when, which = now, at, name
     if most > cap:
         what = f"{most} calls under way at {when}, at most {cap} may be; the last was {which}"
