@@ -134,8 +134,10 @@ class Toolbox:
 
     def _why_not(self, name: str) -> tuple[str, Json]:
         mine = [spec.name for spec in self.specs]
-        if name in self._granted and "." in name:
-            text = f"tool {name} is not there now: its server is away, or has no such tool"
+        # A model may know it from an earlier turn, by the name that models are told.
+        granted = (one for one, told in spellings(sorted(self._granted)).items() if name in {one, told})
+        if away := next((one for one in granted if "." in one and one not in self._allowed), None):
+            text = f"tool {away} is not there now: its server is away, or has no such tool"
             return "unavailable", {"message": text, "tools": mine}
         if self._tools.specs((name,)):
             return "not_allowed", {"message": f"tool {name} is not allowed in this task", "tools": mine}
