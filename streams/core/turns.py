@@ -51,16 +51,28 @@ class Turns(Generic[Who, What]):
             least: The priority below which nothing of somebody may have a turn now, or None. Who has
                 nothing else keeps the place.
         """
-        for who in list(self._waiting):
-            waiting, lowest = self._waiting[who], least(who)
-            while waiting and (lowest is None or -waiting[0][0] >= lowest):
-                *_, what = heappop(waiting)
-                self._length -= 1
-                if wanted(what):
-                    del self._waiting[who]
-                    if waiting:
-                        self._waiting[who] = waiting  # behind all others
-                    return what
+        served: Who | None = None
+        found: What | None = None
+        empty: list[Who] = []
+        for who, waiting in self._waiting.items():
+            found = self._first(waiting, wanted, least(who))
             if not waiting:
-                del self._waiting[who]
+                empty.append(who)
+            if found is not None:
+                served = who
+                break
+        for who in empty:
+            del self._waiting[who]
+        if served is not None and served in self._waiting:
+            self._waiting.move_to_end(served)  # behind all others
+        return found
+
+    def _first(
+        self, waiting: list[tuple[int, int, int, What]], wanted: Callable[[What], bool], lowest: int | None
+    ) -> What | None:
+        while waiting and (lowest is None or -waiting[0][0] >= lowest):
+            *_, what = heappop(waiting)
+            self._length -= 1
+            if wanted(what):
+                return what
         return None
