@@ -7,10 +7,10 @@ elsewhere goes on from its journal.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from random import random
+from typing import Any
 
 import structlog
 
@@ -95,14 +95,15 @@ class Lanes:
         self._standing.hold()
         self._attempts.unsettled()
         attempts = [run.attempt for run in self._attempts.begun.values()]
+        await self._journal([each.hand_over() if sure else each.recorded() for each in attempts], FLUSH_S)
+
+    async def _journal(self, writing: Sequence[Coroutine[Any, Any, None]], within_s: float) -> None:
+        """Wait for what is on its way to the journal, an attempt each; one that fails tells so itself."""
         try:
-            async with asyncio.timeout(FLUSH_S):
-                await asyncio.gather(
-                    *((each.hand_over() if sure else each.recorded()) for each in attempts),
-                    return_exceptions=True,
-                )
+            async with asyncio.timeout(within_s):
+                await asyncio.gather(*writing, return_exceptions=True)
         except TimeoutError:
-            self._log.warning("journal_late", attempts=len(attempts), waited_s=FLUSH_S)
+            self._log.warning("journal_late", attempts=len(writing), waited_s=within_s)
 
     def take(self, partitions: Sequence[int], generation: int) -> None:
         """These lanes are ours, and no others; those that are new to us are read up on."""
@@ -299,7 +300,5 @@ class Lanes:
             for task in late:
                 task.cancel()
             # Replies that came in the last moment are paid for: their way to the journal is worth another.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(JOURNALED_S):
-                    await asyncio.gather(*(each.recorded() for each in attempts), return_exceptions=True)
+            await self._journal([each.recorded() for each in attempts], JOURNALED_S)
             self._log.info("lanes_drained", finished=len(running) - len(late), given_up=len(late))
