@@ -2,17 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 import structlog
 
 from agents.configuration.values import DEFAULT, Configuration, Kind, ToolServer
 from agents.ports import NOBODY, Caller, ToolReply, ToolSpec
 from agents.tools.local import LocalTools
-from agents.tools.mcp.supervisor import State, Supervisor
 from agents.tools.scopes import Scope, read_scopes, refusal, refuse_wildcards
 from agents.tools.sharing import SharedCalls
 from streams.core.values import Json
+
+if TYPE_CHECKING:
+    from agents.tools.mcp.supervisor import State, Supervisor
 
 log = structlog.get_logger()
 
@@ -27,6 +29,13 @@ class Counter(Protocol):
         """A tool call has its reply."""
 
 
+def _supervisor(server: ToolServer) -> "Supervisor":
+    # Imported here because it takes half a second of CPU, which a worker without servers need not pay.
+    from agents.tools.mcp.supervisor import Supervisor  # noqa: PLC0415
+
+    return Supervisor(server)
+
+
 class ToolShelf:
     """The tools of a process. Start it before use and close it at the end.
 
@@ -36,7 +45,7 @@ class ToolShelf:
         local: Tools that are Python functions.
         configuration: Its servers, and its kinds with their allow-lists and scopes.
         metrics: Told of every call.
-        supervised: Makes a server's supervisor.
+        supervised: Makes a server's supervisor; None: the one of :mod:`agents.tools.mcp`.
 
     Raises:
         ValueError: a list of tools has a pattern, a scope cannot be kept, or a tool of a server is
@@ -49,14 +58,15 @@ class ToolShelf:
         configuration: Configuration,
         *,
         metrics: Counter | None = None,
-        supervised: Callable[[ToolServer], Supervisor] = Supervisor,
+        supervised: "Callable[[ToolServer], Supervisor] | None" = None,
     ) -> None:
         check_tools(configuration)
         self._local, self._kind, self._metrics = local, configuration.kind, metrics
         self._scopes: dict[str, dict[str, Scope]] = {
             kind.name: read_scopes(kind.scopes) for kind in configuration.kinds.values()
         }
-        self._servers = {server.name: supervised(server) for server in configuration.servers.values()}
+        make = supervised or _supervisor
+        self._servers = {server.name: make(server) for server in configuration.servers.values()}
         self._shared = SharedCalls()
         self._kinds = tuple(configuration.kinds.values())
 
@@ -75,7 +85,7 @@ class ToolShelf:
         """End all servers."""
         await asyncio.gather(*(server.close() for server in self._servers.values()))
 
-    def states(self) -> dict[str, State]:
+    def states(self) -> "dict[str, State]":
         """How each server does, by name."""
         return {name: server.state for name, server in self._servers.items()}
 
@@ -132,7 +142,7 @@ class ToolShelf:
         listed = server.tools.get(tool)
         return None if listed is None else listed.spec
 
-    def _server_of(self, name: str) -> tuple[Supervisor | None, str]:
+    def _server_of(self, name: str) -> "tuple[Supervisor | None, str]":
         server, dot, tool = name.partition(".")
         return (self._servers.get(server), tool) if dot else (None, name)
 
