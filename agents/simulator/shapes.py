@@ -16,7 +16,7 @@ _NOTHING: dict[str, Any] = {
     "object": {},
     "null": None,
 }
-_TYPES: dict[str, type | tuple[type, ...]] = {
+TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str,
     "integer": int,
     "number": (int, float),
@@ -25,6 +25,8 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "null": type(None),
 }
+"""What JSON Schema calls the types of values."""
+
 _TEXT = 400
 _DEEP = 8
 
@@ -51,7 +53,7 @@ def _fit(value: Any, schema: Any, deep: int) -> Any:
         return value if value in schema["enum"] else schema["enum"][0]
     kinds = schema.get("type")
     kinds = kinds if isinstance(kinds, list) else [kinds or ("object" if "properties" in schema else None)]
-    kind = next((kind for kind in kinds if _is(value, kind)), kinds[0])
+    kind = next((kind for kind in kinds if is_a(value, kind)), kinds[0])
     match kind:
         case "object":
             return _object(value, schema, deep)
@@ -60,7 +62,7 @@ def _fit(value: Any, schema: Any, deep: int) -> Any:
             return [_fit(item, schema.get("items"), deep - 1) for item in items]
         case "string" if not isinstance(value, str):
             return head(orjson.dumps(value).decode(), _TEXT) if value is not None else ""
-        case str() if not _is(value, kind):
+        case str() if not is_a(value, kind):
             return _NOTHING.get(kind)
     return value
 
@@ -81,14 +83,14 @@ def _object(value: Any, schema: Mapping[str, Any], deep: int) -> dict[str, Any]:
     if not given and value not in ("", None):
         for name, inner in properties.items():
             kind = inner.get("type") if isinstance(inner, dict) else None
-            if _is(value, kind) or (kind == "array" and not isinstance(value, list)):
+            if is_a(value, kind) or (kind == "array" and not isinstance(value, list)):
                 made[name] = _fit(value, inner, deep - 1)
                 break
     return made if schema.get("additionalProperties") is False else {**given, **made}
 
 
-def _is(value: object, kind: object) -> bool:
+def is_a(value: object, kind: object) -> bool:
     """Whether a value is of a type of JSON Schema."""
     if isinstance(value, bool):
         return kind == "boolean"
-    return isinstance(kind, str) and kind in _TYPES and isinstance(value, _TYPES[kind])
+    return isinstance(kind, str) and kind in TYPES and isinstance(value, TYPES[kind])

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from agents.simulator.asked import Asked, Called, Offered
+from agents.simulator.shapes import TYPES, is_a
 from agents.simulator.wording import CUT_FIELDS, LABEL, head, quote
 
 _CALL_TOKENS = 12  # what a tool call costs besides its name and arguments
@@ -19,14 +20,6 @@ _LIMITS = (  # characters of a text and entries of a list, tried until the answe
     (60, 12),
     (60, 4),
 )
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +117,9 @@ def _arguments(tool: Offered, item: Any) -> dict[str, Any] | None:
 def _fits(tool: Offered, name: str, value: Any) -> bool:
     schema = tool.properties.get(name)
     kind = schema.get("type") if isinstance(schema, dict) else None
-    if not isinstance(kind, str) or kind not in _TYPES:
+    if not isinstance(kind, str) or kind not in TYPES or kind == "null":
         return value is not None
-    if isinstance(value, bool) and kind != "boolean":
-        return False
-    return isinstance(value, _TYPES[kind])
+    return is_a(value, kind)
 
 
 def _fitting(due: tuple[Wanted, ...], max_tokens: int) -> tuple[Wanted, ...]:
