@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from agents.configuration.values import Configuration
+from agents.judge import ModelJudge
 from agents.models.client import ChatClient
 from agents.models.metrics import Metrics
 from agents.models.retry import PatientModel
@@ -47,6 +48,7 @@ async def assemble(configuration: Configuration) -> Crew:
                 partial(ToolUsingAgent, model, tools, configuration.kind, refused=metrics.tool)
             ),
             synthesiser=await asyncio.to_thread(ModelSynthesiser, model),
+            judge=await asyncio.to_thread(ModelJudge, model),
             tools=tools,
             close=opened.pop_all().aclose,
             share=traffic.share,

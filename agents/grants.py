@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from agents.configuration.values import PLANNER, SYNTHESIS
+from agents.configuration.values import JUDGE, PLANNER, SYNTHESIS
 from agents.plain_json import dumps
 from agents.ports import ModelError, ModelRequest
 from streams.core.events import BUDGET
@@ -24,7 +24,7 @@ BYTES_PER_TOKEN: Final = 3
 """Of messages, tools and schema as JSON. English text on common tokenizers has above 4, code and JSON
 above 3, Chinese about 4; only text that no language has, such as base64, comes below."""
 
-LEAST: Final = {PLANNER: 512, SYNTHESIS: 256}
+LEAST: Final = {PLANNER: 512, SYNTHESIS: 256, JUDGE: 128}
 """Output tokens, by the kind of the request, with fewer of which a call is not worth making: a plan or an
 answer would be cut off."""
 

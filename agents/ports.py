@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from streams.core.commands import MakeAnswer, MakePlan, RunSubTask
+from streams.core.commands import Judge, MakeAnswer, MakePlan, RunSubTask
 from streams.core.plan import Plan
-from streams.core.values import NO_USAGE, Grant, Json, Usage
+from streams.core.values import NO_USAGE, Grant, Json, TaskId, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,10 +272,18 @@ class PlanRefused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A result. ``result`` is any JSON."""
+    """A result.
+
+    Attributes:
+        result: Any JSON.
+        proposed: Further sub-tasks that the sub-agent proposes.
+        cites: Sub-tasks that an answer names as its sources.
+    """
 
     result: Json
     usage: Usage = NO_USAGE
+    proposed: Plan = ()
+    cites: tuple[TaskId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +325,13 @@ class Synthesiser(Protocol):
         """Join the results into the final answer; every value of *command* is inline."""
 
 
+class Referee(Protocol):
+    """Judges goals and results."""
+
+    async def judge(self, command: Judge, attempt: Attempt) -> Done | GaveUp:
+        """The verdict, as JSON of the form that ``command.asks`` names; every value is inline."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crew:
     """The agents a lane puts to work.
@@ -330,6 +345,7 @@ class Crew:
     planner: Planner
     sub_agent: SubAgent
     synthesiser: Synthesiser
+    judge: Referee
     tools: Tools
     close: Callable[[], Awaitable[None]] = field(repr=False)
     share: Callable[[float], None] = field(default=lambda _: None, repr=False)

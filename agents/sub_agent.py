@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from agents.configuration.values import DEFAULT, PLANNER, SYNTHESIS, Kind
+from agents.configuration.values import CALLS, DEFAULT, Kind
 from agents.conversation import Conversation
 from agents.json_answers import settled
 from agents.models.retry import PatientModel
@@ -21,7 +21,7 @@ from streams.core.values import NO_USAGE, Json, Usage
 IDENTICAL_CALLS = 3
 """This many identical calls are a loop: the third is not run."""
 
-NO_SUB_TASKS = frozenset({PLANNER, SYNTHESIS})
+NO_SUB_TASKS = frozenset(CALLS)
 """Kinds of other calls than sub-agents': a plan that takes such a word must not get their model or tools."""
 
 

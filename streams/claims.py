@@ -9,7 +9,7 @@ from typing import Final, TypeVar, overload
 
 import orjson
 
-from streams.core.commands import Answer, Command, MakeAnswer, MakePlan, RunSubTask, TaskResult
+from streams.core.commands import Answer, Command, Judge, MakeAnswer, MakePlan, RunSubTask, TaskResult
 from streams.core.events import SubTaskSucceeded
 from streams.core.values import Inline, Json, Reference, Value
 from streams.delivery import Sender
@@ -121,6 +121,8 @@ class Resolver:
     async def resolve_command(self, command: RunSubTask) -> RunSubTask: ...
     @overload
     async def resolve_command(self, command: MakeAnswer) -> MakeAnswer: ...
+    @overload
+    async def resolve_command(self, command: Judge) -> Judge: ...
     async def resolve_command(self, command: Command) -> Command:
         """The command with every value inline.
 
@@ -128,12 +130,12 @@ class Resolver:
             LogUnavailable, ValueLost: as of :meth:`resolve`.
         """
         match command:
-            case MakePlan(text=text, input=given):
+            case MakePlan(text=text, input=given, known=known):
                 text, given = await self._inline(text), await self._inline_or_none(given)
-                return replace(command, text=text, input=given)
+                return replace(command, text=text, input=given, known=await self._results(known))
             case RunSubTask(input=given, dep=dep):
                 return replace(command, input=await self._inline_or_none(given), dep=await self._results(dep))
-            case MakeAnswer(text=text, results=results):
+            case MakeAnswer(text=text, results=results) | Judge(text=text, results=results):
                 return replace(command, text=await self._inline(text), results=await self._results(results))
 
     async def resolve_answer(self, answer: Answer) -> Answer:

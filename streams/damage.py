@@ -5,12 +5,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from streams.core.plan import SubTask
 from streams.core.states import Finished, Open, Succeeded, Waiting
-from streams.core.values import ANSWER, PLAN, JobId
+from streams.core.values import ANSWER, PLAN, STEP, JobId
 from streams.wire.bounds import NAME
-from streams.wire.rows import GOAL_ROW, POSITION_KEY, GoalRow, JobRow, PositionRow, Row, SubTaskRow
+from streams.wire.rows import (
+    GOAL_ROW,
+    NOTE_ROW,
+    POSITION_KEY,
+    GoalRow,
+    JobRow,
+    NoteRow,
+    PositionRow,
+    Row,
+    SubTaskRow,
+)
 
-_KEY: Final = re.compile(rf"({NAME}/{NAME})(?:/({NAME}|{GOAL_ROW}))?")
+_KEY: Final = re.compile(rf"({NAME}/{NAME})(?:/({NAME}|{GOAL_ROW}|{NOTE_ROW}.+))?", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -53,8 +64,12 @@ def misplaced(key: str, row: Row) -> str:
             right = found is not None and below is None
         case GoalRow(submitted=submitted):
             right = found is not None and below == GOAL_ROW and found[1] == submitted.job
-        case SubTaskRow(task=task):
-            right = below == task.id if task else below in (PLAN, ANSWER)
+        case NoteRow(note=note):
+            right = below == f"{NOTE_ROW}{note.topic}"
+        case SubTaskRow(task=None, step=step):
+            right = below is not None and (below.startswith(STEP) if step else below in (PLAN, ANSWER))
+        case SubTaskRow(task=SubTask(id=task)):
+            right = below == task
     return "" if right else f"no {type(row).__name__} stands under the key {key[:100]!r}"
 
 
@@ -67,9 +82,8 @@ def untrue(job: Open, nodes: int | None) -> str:
     ordinals = sorted(node.ordinal for node in job.nodes.values())
     if ordinals != list(range(1, len(ordinals) + 1)) or nodes not in (None, len(ordinals)):
         return "the rows of its sub-tasks are not all there"
-    others = set(job.states) - set(job.nodes)
-    ended = job.ended == len(job.nodes)
-    if others != ({PLAN} if not job.nodes else {ANSWER} if ended else set()):
+    others = set(job.states) - set(job.nodes) - set(job.steps)
+    if not (others or job.nodes or job.steps):
         return "the row of its planning or its synthesis is missing, or there without a reason"
     for name, node in job.nodes.items():
         state = job.states[name]

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 import structlog
 
 from streams import dead_letters
-from streams.core.commands import Answer, Bury, Effect
+from streams.core.commands import Answer, Bury
 from streams.core.events import Event, GoalRejected, JobBroken, JobSubmitted
 from streams.core.goal import Source
 from streams.core.states import Job, Open
@@ -33,7 +33,7 @@ REFUSED: Final = "what this event asks for was refused by Kafka twice, the secon
 """The reason on the dead letter of an event that was not folded, since what it asks for cannot land."""
 
 
-def record_of(effect: Effect, event: Record) -> Sending:
+def record_of(effect: Answer | Bury, event: Record) -> Sending:
     """The record that an effect of this event is; on the event's partition."""
     match effect:
         case Answer():

@@ -20,7 +20,7 @@ from streams.attempt import EndedElsewhere, LaneMoved, RunningAttempt
 from streams.attempts import Attempts, Begun
 from streams.caps import Caps
 from streams.claims import Resolver
-from streams.core.commands import Command
+from streams.core.commands import Command, StopAttempt
 from streams.delivery import Sender
 from streams.journal import Journal
 from streams.lane import Lane
@@ -179,6 +179,8 @@ class Lanes:
             key, work = b"%d-%d" % (record.partition, record.offset), partial(self._bury, record, str(error))
         else:
             key = attempt_key(command.job, command.task, command.attempt)
+            if isinstance(command, StopAttempt):
+                return self._attempts.task(b"stop " + key, partial(self._stop, command))
             work = partial(self._perform, command, record, key, lane.takeover)
         return self._attempts.task(key, work)
 
@@ -240,6 +242,11 @@ class Lanes:
             reason = f"the journal of {key.decode()} could not be written whole: {error}"
             self._log.error("journal_refused", lane=record.partition, attempt=key.decode(), reason=reason)
             await dead_letters.bury(self._sender, record, reason)
+        return True
+
+    async def _stop(self, order: StopAttempt) -> bool:
+        """Nobody needs this attempt any more."""
+        self._log.info("attempt_stopped", job=order.job, task=order.task, attempt=order.attempt)
         return True
 
     async def _bury(self, record: Record, reason: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import structlog
 
-from streams.core.commands import Bury, Command, Effect
+from streams.core.commands import Answer, Bury, Command, Effect, Tell
 from streams.core.events import Event, JobBroken
 from streams.core.job import absorb
 from streams.core.pacing import Pacing
@@ -46,7 +46,7 @@ from streams.settings import Settings
 from streams.suspect import Suspect, failed, parts
 from streams.table import GapInLog, Table
 from streams.timers import Timers
-from streams.topics import JOB_EVENTS, SUBTASKS
+from streams.topics import JOB_EVENTS, SUBTASKS, partition_of
 from streams.transcript import attempt_key
 from streams.wire.commands import write_command
 from streams.wire.envelope import NewerVersion, Unreadable, Unwritable
@@ -239,7 +239,10 @@ class Partition:
             return
         if self._staged or commands:
             orders = [order for command in commands if (order := self._order(command)) is not None]
-            effects = [record_of(effect, record) for record, effect in asked]
+            effects = [record_of(each, record) for record, each in asked if isinstance(each, Answer | Bury)]
+            for _, effect in asked:
+                if isinstance(effect, Tell):
+                    await self._say(effect.event)
             for word in self._words:
                 await self._say(word)
             await self._commit([*orders, *effects])
@@ -299,7 +302,7 @@ class Partition:
         await self._commit([record_of(Bury(reason=REFUSED), record)])
 
     async def _say(self, event: Event) -> None:
-        """Put an event of our own on this partition's log, and wait until it is there.
+        """Put an event of our own on the log of its job, and wait until it is there.
 
         One that the log will never take is left out: the partition must go on.
 
@@ -330,5 +333,8 @@ class Partition:
 
     async def _send(self, event: Event) -> "asyncio.Future[int]":
         return await self._producer.send(
-            JOB_EVENTS, write_event(event), key=event.job.encode(), partition=self._claim.partition
+            JOB_EVENTS,
+            write_event(event),
+            key=event.job.encode(),
+            partition=partition_of(event.job, self._settings.lanes),
         )

@@ -10,7 +10,7 @@ from agents.ports import Crew, Done, GaveUp, PlanMade, PlanRefused
 from streams.attempt import EndedElsewhere, LaneMoved, OutcomeUnknown, RunningAttempt
 from streams.claims import Resolver, ValueLost, check_in
 from streams.core.backoff import backoff
-from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
+from streams.core.commands import Command, Judge, MakeAnswer, MakePlan, RunSubTask
 from streams.core.events import (
     UNREADABLE,
     Event,
@@ -107,6 +107,8 @@ class Outcomes:
                         ended = await crew.sub_agent.run(resolved, attempt)
                     case MakeAnswer():
                         ended = await crew.synthesiser.answer(resolved, attempt)
+                    case Judge():
+                        ended = await crew.judge.judge(resolved, attempt)
                 # The agent counts what it had replies for; the other calls may have cost as much.
                 return replace(ended, usage=ended.usage + attempt.unanswered)
         except TimeoutError:
@@ -163,7 +165,14 @@ class Outcomes:
                 if len(data) > inline:
                     value = await check_in(self._sender, data, key=key, partition=partition, run=self._run)
                 return SubTaskSucceeded(
-                    job=job, task=task, attempt=number, result=value, size=len(data), usage=usage
+                    job=job,
+                    task=task,
+                    attempt=number,
+                    result=value,
+                    size=len(data),
+                    usage=usage,
+                    proposed=ended.proposed,
+                    cites=ended.cites,
                 )
             case PlanRefused(reasons=reasons, usage=usage):
                 refused = GaveUp(kind="no_plan", reason="; ".join(reasons), final=True, usage=usage)
@@ -219,7 +228,9 @@ def _cut_off(attempt: RunningAttempt, kind: str, reason: str) -> GaveUp:
 
 def is_the_answer(command: Command) -> bool:
     """Whether what this attempt brings is its job's answer."""
-    return isinstance(command, MakeAnswer) or (isinstance(command, RunSubTask) and command.alone)
+    return (isinstance(command, MakeAnswer) and not command.reduce) or (
+        isinstance(command, RunSubTask) and command.alone
+    )
 
 
 def unreadable(key: bytes | None, reason: str) -> SubTaskFailed | None:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, assert_never
 from streams.core.commands import Answer, Outcome
 from streams.core.events import Event
 from streams.core.job import absorb
-from streams.core.states import Finished, Job, New, Open, Running
+from streams.core.states import Account, Finished, Job, New, Open, Running
 from streams.core.values import ANSWER, NO_USAGE, Inline, JobId, Usage
 
 Phase: TypeAlias = Literal["planning", "running", "answering", "finished"]
@@ -90,7 +90,7 @@ class Progress:
                 return _under_way(state, text)
             case Finished():
                 return _answered(self._answers[job], text)
-            case New():
+            case New() | Account():
                 raise KeyError(job)
             case other:
                 assert_never(other)

@@ -126,7 +126,11 @@ class Rebuilding:
                 if not await awaits(self._table, record, self._log):
                     continue
                 effects = await self._fold(record, given)
-                owed += [(record.offset, record_of(each, record)) for each in effects]
+                owed += [
+                    (record.offset, record_of(each, record))
+                    for each in effects
+                    if isinstance(each, Answer | Bury)
+                ]
                 self._table.passed(record)
                 events += 1
                 if events % self._batch == 0:

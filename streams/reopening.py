@@ -7,7 +7,7 @@ from streams.core.commands import Answer
 from streams.core.events import Event, JobReopened, Planned, SubTaskSucceeded
 from streams.core.job import absorb
 from streams.core.reopening import reopening
-from streams.core.states import Finished, Job, New, Open, Ready, Released, Running
+from streams.core.states import Account, Finished, Job, New, Open, Ready, Released, Running
 from streams.core.values import JobId, TaskId
 from streams.job_logs import JobLog, JobLogs
 from streams.letters import Letter, readable_attempt
@@ -164,7 +164,7 @@ def revision_of(job: Job) -> int:
             return number
         case Open():
             return job.revision.number
-        case New():
+        case New() | Account():
             return 0
 
 

@@ -12,11 +12,15 @@ from streams.core.admission import dependants
 from streams.core.granting import fund
 from streams.core.moves import OUT
 from streams.core.states import (
+    NO_NOTES,
+    NO_STEPS,
+    Account,
     Failed,
     Finished,
     Job,
     New,
     Node,
+    Note,
     Open,
     Ready,
     Skipped,
@@ -33,9 +37,11 @@ from streams.wire.envelope import NewerVersion, Unreadable
 from streams.wire.markers import packed_row
 from streams.wire.rows import (
     GOAL_ROW,
+    NOTE_ROW,
     POSITION_KEY,
     GoalRow,
     JobRow,
+    NoteRow,
     PositionRow,
     Row,
     SubTaskRow,
@@ -225,6 +231,8 @@ def difference(job: JobId, before: Job, after: Job) -> Iterator[tuple[str, Row |
                 yield f"{job}/{GOAL_ROW}", None
                 for task in old.states:
                     yield f"{job}/{task}", None
+                for topic in old.notes:
+                    yield f"{job}/{NOTE_ROW}{topic}", None
         case Open():
             if old is None or old.revision is not after.revision:
                 yield f"{job}/{GOAL_ROW}", GoalRow(submitted=after.submitted, revision=after.revision)
@@ -233,23 +241,40 @@ def difference(job: JobId, before: Job, after: Job) -> Iterator[tuple[str, Row |
                 or old.usage is not after.usage
                 or old.lost is not after.lost
                 or old.need is not after.need
+                or old.decided is not after.decided
                 or len(old.nodes) != len(after.nodes)
             ):
-                yield job, JobRow(usage=after.usage, nodes=len(after.nodes), lost=after.lost, need=after.need)
-            states = {} if old is None else old.states
-            for task, state in after.states.items():
-                if states.get(task) is not state:
-                    node = after.nodes.get(task)
-                    yield (
-                        f"{job}/{task}",
-                        SubTaskRow(
-                            ordinal=node.ordinal if node else 0, state=state, task=node.task if node else None
-                        ),
-                    )
-            for task in states.keys() - after.states.keys():
-                yield f"{job}/{task}", None
-        case New():
+                yield (
+                    job,
+                    JobRow(
+                        usage=after.usage,
+                        nodes=len(after.nodes),
+                        lost=after.lost,
+                        need=after.need,
+                        decided=after.decided,
+                    ),
+                )
+            yield from _sub_tasks(job, old, after)
+            notes = {} if old is None else old.notes
+            for topic, note in after.notes.items():
+                if notes.get(topic) is not note:
+                    yield f"{job}/{NOTE_ROW}{topic}", NoteRow(note=note)
+        case New() | Account():
             pass
+
+
+def _sub_tasks(job: JobId, old: Open | None, after: Open) -> Iterator[tuple[str, Row | None]]:
+    """A sub-task's row changes with its state, and where a plan that grew gives it more to wait for."""
+    states, nodes = ({}, {}) if old is None else (old.states, old.nodes)
+    for task, state in after.states.items():
+        node, step, before = after.nodes.get(task), after.steps.get(task), nodes.get(task)
+        if states.get(task) is state and (node is before or (node and before and node.task is before.task)):
+            continue
+        ordinal = node.ordinal if node else step.ordinal if step else 0
+        row = SubTaskRow(ordinal=ordinal, state=state, task=node.task if node else None, step=step)
+        yield f"{job}/{task}", row
+    for task in states.keys() - after.states.keys():
+        yield f"{job}/{task}", None
 
 
 def build(rows: dict[str, Row], damage: Damage) -> dict[JobId, Job]:
@@ -258,6 +283,7 @@ def build(rows: dict[str, Row], damage: Damage) -> dict[JobId, Job]:
     spent: dict[JobId, JobRow] = {}
     goals: dict[JobId, GoalRow] = {}
     tasks: dict[JobId, dict[TaskId, SubTaskRow]] = {}
+    notes: dict[JobId, dict[str, Note]] = {}
     for key, row in rows.items():
         match row:
             case Finished():
@@ -269,14 +295,16 @@ def build(rows: dict[str, Row], damage: Damage) -> dict[JobId, Job]:
             case SubTaskRow():
                 job, _, task = key.rpartition("/")
                 tasks.setdefault(job, {})[task] = row
+            case NoteRow(note=note):
+                notes.setdefault(key.partition(f"/{NOTE_ROW}")[0], {})[note.topic] = note
             case PositionRow():
                 pass
-    for job in (spent.keys() | tasks.keys()) - goals.keys():
+    for job in (spent.keys() | tasks.keys() | notes.keys()) - goals.keys():
         damage.note(f"{job}/{GOAL_ROW}", "the row of the goal is missing")
     for job, goal in goals.items():
         counted = spent.get(job, _NOTHING)
         try:
-            built = rebuild(goal, counted, tasks.get(job, {}))
+            built = rebuild(goal, counted, tasks.get(job, {}), notes.get(job, {}))
         except (LookupError, ValueError, TypeError) as error:
             damage.note(f"{job}/{GOAL_ROW}", f"the rows of this job cannot be true: {repr(error)[:300]}")
             continue
@@ -287,7 +315,7 @@ def build(rows: dict[str, Row], damage: Damage) -> dict[JobId, Job]:
     return jobs
 
 
-def rebuild(goal: GoalRow, counted: JobRow, rows: dict[TaskId, SubTaskRow]) -> Open:
+def rebuild(goal: GoalRow, counted: JobRow, rows: dict[TaskId, SubTaskRow], notes: dict[str, Note]) -> Open:
     """One job under way from its rows.
 
     Rows of before there were grants have none: what waits in them is granted its share here.
@@ -318,5 +346,8 @@ def rebuild(goal: GoalRow, counted: JobRow, rows: dict[TaskId, SubTaskRow]) -> O
         revision=goal.revision,
         lost=counted.lost,
         need=counted.need,
+        steps={task: row.step for task, row in ordered if row.step is not None} or NO_STEPS,
+        notes=notes or NO_NOTES,
+        decided=counted.decided,
     )
     return fund(built) if goal.submitted.goal.budget.limited else built

@@ -82,7 +82,7 @@ class Timers:
         for task, state in after.states.items():
             if old.get(task) is state:
                 continue
-            due = due_at(after, state, grace_ms=self._grace_ms, ahead=ahead)
+            due = due_at(after, task, state, grace_ms=self._grace_ms, ahead=ahead)
             if due is not None:
                 self._push(due, job, task, state)
 

@@ -7,9 +7,9 @@ from typing import Any
 from agents.configuration.references import Tables
 from agents.configuration.tables import CallTable, EndpointTable, KindTable, ModelTable, ServerTable, Table
 from agents.configuration.values import (
+    CALLS,
     DEFAULT,
     PLANNER,
-    SYNTHESIS,
     Bounds,
     Configuration,
     Endpoint,
@@ -103,7 +103,7 @@ def _kinds(tables: Mapping[str, CallTable], chain: tuple[str, ...]) -> dict[str,
     default = _kind(DEFAULT, tables.get(DEFAULT, KindTable()), Kind(name=DEFAULT, models=chain))
     kinds = {DEFAULT: default}
     for name, table in tables.items():
-        if name in (PLANNER, SYNTHESIS):
+        if name in CALLS:
             thinking = True if name == PLANNER else None
             kinds[name] = _kind(name, table, Kind(name=name, models=chain, thinking=thinking))
         elif name != DEFAULT:

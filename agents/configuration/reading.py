@@ -13,7 +13,7 @@ from agents.configuration.positions import find, syntax
 from agents.configuration.problems import BadConfiguration, Path, Problem, dotted, is_secret, nearest, shown
 from agents.configuration.references import Tables, faults
 from agents.configuration.tables import NAMES, SECTIONS, TOOLS, CallTable, Table, ToolsTable
-from agents.configuration.values import PLANNER, SYNTHESIS, Configuration
+from agents.configuration.values import CALLS, Configuration
 from agents.configuration.wording import worded
 from agents.strict_json import deeper_than
 
@@ -134,7 +134,7 @@ def _section(
         origins: dict[str, str] = {}
         for key, where, override in variables.overrides(section, name, environment):
             given[key], origins[key] = override, where
-        table = CallTable if section == "kinds" and name in (PLANNER, SYNTHESIS) else SECTIONS[section]
+        table = CallTable if section == "kinds" and name in CALLS else SECTIONS[section]
         read, wrong = _table(table, given, at, origins)
         yield from wrong
         tables.unread |= {path[:3] for path, _, _ in wrong}

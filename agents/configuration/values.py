@@ -22,8 +22,11 @@ TokensParameter: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
 """How the bound on output tokens is called: OpenAI, Moonshot, vLLM and llama.cpp take the first, Mistral
 and older servers only the second."""
 
-PLANNER, SYNTHESIS, DEFAULT = "planner", "synthesis", "default"
-"""Kinds of their own: the planner's call, the synthesis, and what no kind's own table says."""
+PLANNER, SYNTHESIS, JUDGE, DEFAULT = "planner", "synthesis", "judge", "default"
+"""Kinds of their own: the planner's call, the synthesis, verdicts, and what no kind's own table says."""
+
+CALLS = (PLANNER, SYNTHESIS, JUDGE)
+"""Kinds of calls that are no sub-agent's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +223,7 @@ class Configuration:
     def kind(self, name: str) -> Kind:
         """The kind of this name, else ``default``; planner and synthesis take only its models."""
         default = self.kinds[DEFAULT]
-        if name in (PLANNER, SYNTHESIS):
+        if name in CALLS:
             own = Kind(name=name, models=default.models, thinking=True if name == PLANNER else None)
             return self.kinds.get(name, own)
         return self.kinds.get(name, default)

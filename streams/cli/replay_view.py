@@ -6,7 +6,7 @@ from rich.console import Console
 
 from streams.cli.output import answer_json, console, print_answer, say, typed
 from streams.cli.words import clock, cut, json_cut, order, said, shown, state
-from streams.core.commands import Answer
+from streams.core.commands import Answer, Bury, Effect, StopAttempt, Tell
 from streams.core.states import Open
 from streams.replay.calls import AttemptCalls
 from streams.replay.folding import Replay, Step, Verdict
@@ -111,12 +111,19 @@ def _step(out: Console, step: Step, began: int) -> None:
     for each in step.orders:
         say(out, f"           => lane {each.lane}: {order(each.command)}")
     for effect in step.effects:
-        what = (
-            f"answer{_number(effect)}: {effect.outcome} by {effect.rule}"
-            if isinstance(effect, Answer)
-            else f"dead letter: {effect.reason}"
-        )
-        say(out, f"           => {what}")
+        say(out, f"           => {_effect(effect)}")
+
+
+def _effect(effect: Effect) -> str:
+    match effect:
+        case Answer(outcome=outcome, rule=rule):
+            return f"answer{_number(effect)}: {outcome} by {rule}"
+        case Bury(reason=reason):
+            return f"dead letter: {reason}"
+        case StopAttempt(task=task, attempt=number, reason=reason):
+            return f"stop {task}/{number}: {reason}"
+        case Tell(event=event):
+            return f"tell {event.job}: {type(event).__name__} {said(event)}"
 
 
 def _entry(entry: AttemptRecord) -> str:

@@ -3,30 +3,48 @@
 from datetime import UTC, datetime
 from typing import assert_never
 
-from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
+from streams.core.commands import Command, Judge, MakeAnswer, MakePlan, RunSubTask
 from streams.core.events import (
+    ApprovalGiven,
+    ApprovalRefused,
     AttemptOverdue,
+    ChildAnswered,
     DeadlinePassed,
     Event,
+    ForAnAccount,
+    FromAnAccount,
+    FromOutside,
     GoalRejected,
+    HedgeDue,
     JobBroken,
+    JobCancelled,
     JobReopened,
     JobSubmitted,
+    MoneyAsked,
+    MoneyGiven,
+    NoteWritten,
+    PlaceAsked,
+    PlaceGiven,
+    PlaceReturned,
     Planned,
     RetryDue,
     SubTaskFailed,
     SubTaskStarted,
     SubTaskSucceeded,
+    SubTaskSuspended,
+    Told,
 )
 from streams.core.states import (
     Backoff,
     Failed,
+    Hedged,
     Ready,
     Released,
     Running,
     Skipped,
     SubTaskState,
     Succeeded,
+    Suspended,
     Waiting,
 )
 from streams.core.values import NO_USAGE, Grant, Inline, Json, Usage, Value
@@ -67,6 +85,31 @@ def said(event: Event) -> str:
         case JobReopened(revision=number, kept=kept, redriven=redriven, by=by):
             again = f", {', '.join(redriven)} redriven" if redriven else ""
             return f"revision {number}, {len(kept)} of {len(event.plan)} results kept{again} (by {by})"
+        case _:
+            return told(event)
+
+
+def told(event: Told | FromOutside | ForAnAccount | FromAnAccount) -> str:
+    """What an event says that is none of an attempt's beginning or end."""
+    match event:
+        case HedgeDue(task=task, attempt=number, after_ms=after):
+            return f"{task}/{number} runs longer than {after} ms"
+        case SubTaskSuspended(task=task, attempt=number, on=on, tool=tool, child=child):
+            return f"{task}/{number} waits for {child if on == 'child' else f'approval of {tool}'}"
+        case ChildAnswered(task=task, attempt=number, child=child, outcome=outcome):
+            return f"{child} {outcome}, for {task}/{number}"
+        case NoteWritten(task=task, attempt=number, topic=topic, value=value):
+            return f"{task}/{number} on {topic}: {shown(value)}"
+        case ApprovalGiven() | ApprovalRefused():
+            return f"{event.what or 'all'} (by {event.by or 'nobody named'}) {cut(event.reason)}".rstrip()
+        case JobCancelled(by=by, reason=reason):
+            return f"(by {by or 'nobody named'}) {cut(reason)}".rstrip()
+        case PlaceAsked(of=of) | MoneyAsked(of=of) | PlaceReturned(of=of):
+            return of
+        case PlaceGiven(lease=lease):
+            return f"it may begin{granted(lease)}"
+        case MoneyGiven(more=more, reason=reason):
+            return f"{granted(more).strip()} {cut(reason)}".strip()
 
 
 def attempt(
@@ -85,6 +128,10 @@ def state(what: SubTaskState | None) -> str:
             return f"Waiting for {missing}"
         case Ready(attempt=number) | Released(attempt=number) | Running(attempt=number):
             return f"{type(what).__name__} {number}"
+        case Suspended(attempt=number, on=on):
+            return f"Suspended {number}, for {'a child job' if on == 'child' else 'approval'}"
+        case Hedged(attempt=number):
+            return f"Hedged, after attempt {number}"
         case Backoff(attempt=number, until=until):
             return f"Backoff before {number}, until {clock(until)[11:]}"
         case Succeeded(size=size):
@@ -103,7 +150,9 @@ def order(command: Command) -> str:
         case RunSubTask(goal=goal, tool=tool):
             asks = cut(goal) or f"tool {tool}"
         case MakeAnswer(results=results):
-            asks = f"join {len(results)} results"
+            asks = f"{'sum up' if command.reduce else 'join'} {len(results)} results"
+        case Judge(asks=what, results=results):
+            asks = f"{what} of {len(results)} results" if results else what
         case _:
             assert_never(command)
     return f"{type(command).__name__} {attempt(command)}{granted(command.grant)}: {asks}"

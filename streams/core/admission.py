@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from streams.core.plan import InputShare, Plan, SubTask
 from streams.core.shares import chunks, missing_items, share_fault
-from streams.core.values import ANSWER, INLINE_SET_BYTES, PLAN, Json, TaskId
+from streams.core.values import ANSWER, INLINE_SET_BYTES, PLAN, STEP, Json, TaskId
 
 ID_CHARACTERS: Final = 64
 """Characters of a sub-task's id at most."""
@@ -46,6 +46,7 @@ class Proposal:
     tool: str | None = None
     args: Json = None
     input: Share = None
+    notes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +153,8 @@ def _id_faults(entries: Sequence[Proposal | SubTask]) -> list[str]:
     for task, count in Counter(entry.id for entry in entries).items():
         if count > 1:
             reasons.append(f"duplicate id {show(task)}")
-        if task in _RESERVED:
-            reasons.append(f"id {task} is reserved")
+        if task in _RESERVED or task.startswith(STEP):
+            reasons.append(f"id {show(task)} is reserved")
         elif not _ID.fullmatch(task):
             reasons.append(
                 f"id {show(task)} must have 1 to {ID_CHARACTERS} letters (a-z, A-Z), digits or . _ ~ -"
@@ -255,6 +256,7 @@ def _expand(ordered: Sequence[Proposal], max_subtasks: int, items: int | None) -
                     tool=p.tool,
                     args=p.args,
                     input=seen,
+                    notes=p.notes,
                 )
             )
     return tuple(plan)

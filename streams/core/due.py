@@ -3,6 +3,7 @@
 from typing import TypeAlias
 
 from streams.core.events import AttemptOverdue, DeadlinePassed, RetryDue
+from streams.core.seconds import seconds_of
 from streams.core.states import Backoff, Open, Released, Running, SubTaskState
 from streams.core.values import JobId, TaskId
 
@@ -19,7 +20,7 @@ def deadline(job: Open) -> int | None:
     return None if seconds is None else began + int(seconds * 1000)
 
 
-def due_at(job: Open, state: SubTaskState, *, grace_ms: int, ahead: float = 0.0) -> int | None:
+def due_at(job: Open, task: TaskId, state: SubTaskState, *, grace_ms: int, ahead: float = 0.0) -> int | None:
     """When a sub-task in this state needs a timer, milliseconds of broker time.
 
     Args:
@@ -29,7 +30,7 @@ def due_at(job: Open, state: SubTaskState, *, grace_ms: int, ahead: float = 0.0)
     limits = job.submitted.goal.limits
     match state:
         case Running(since=since):
-            return since + int(limits.timeout_s * 1000) + grace_ms
+            return since + int(seconds_of(job, task) * 1000) + grace_ms
         case Released(at=at):
             return at + int((limits.start_timeout_s + ahead * limits.timeout_s) * 1000)
         case Backoff(until=until):

@@ -1,13 +1,17 @@
 """How a job ends: its outcome, its answer, and the marker that stays."""
 
+from typing import TypeAlias
+
 from streams.core.commands import Answer, Effect, Outcome, TaskReport
-from streams.core.events import Event
+from streams.core.events import Event, Planned, SubTaskFailed, SubTaskSucceeded
 from streams.core.money import spent
 from streams.core.results import ended, joined
 from streams.core.states import (
     Backoff,
     Failed,
     Finished,
+    Hedged,
+    Job,
     Open,
     Ready,
     Released,
@@ -15,9 +19,15 @@ from streams.core.states import (
     Skipped,
     SubTaskState,
     Succeeded,
+    Suspended,
     Waiting,
 )
-from streams.core.values import ANSWER, Value
+from streams.core.stopping import stops
+from streams.core.telling import told
+from streams.core.values import ANSWER, TaskId, Value
+
+Folded: TypeAlias = tuple[Job, tuple[Effect, ...]]
+"""A job after an event, and what the event newly asks of the world."""
 
 
 def finish(
@@ -65,7 +75,17 @@ def finish(
         at=event.at,
         revision=job.revision.number,
     )
-    return marker, (made,)
+    unneeded = (task for task in job.states if not is_end_of(event, task, job.states[task]))
+    return marker, (made, *stops(job, f"the job has ended by the rule {rule}", unneeded), *told(job, made))
+
+
+def is_end_of(event: Event, task: TaskId, state: SubTaskState) -> bool:
+    """Whether the event says that the sub-task's present attempt has come to its end by itself."""
+    return (
+        isinstance(event, Planned | SubTaskSucceeded | SubTaskFailed)
+        and event.task == task
+        and event.attempt == getattr(state, "attempt", 0)
+    )
 
 
 def report(task: str, state: SubTaskState) -> TaskReport:
@@ -81,5 +101,11 @@ def begun(state: SubTaskState) -> int:
             return 0
         case Ready(attempt=following) | Backoff(attempt=following) | Released(attempt=following):
             return following - 1
-        case Running(attempt=attempt) | Succeeded(attempt=attempt) | Failed(attempt=attempt):
+        case (
+            Running(attempt=attempt)
+            | Suspended(attempt=attempt)
+            | Hedged(attempt=attempt)
+            | Succeeded(attempt=attempt)
+            | Failed(attempt=attempt)
+        ):
             return attempt

@@ -6,17 +6,20 @@ Every event has two fields that the reader sets from the record and that are not
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
-from streams.core.goal import Goal, Header, Source
+from streams.core.goal import Approval, Goal, Header, Source
 from streams.core.plan import Plan
-from streams.core.values import NO_USAGE, JobId, TaskId, Usage, Value
+from streams.core.values import NO_USAGE, Grant, JobId, Json, TaskId, Usage, Value
 
 UNREADABLE = "unreadable"
 """The kind of failure of an attempt whose command its lane could not read; nothing of it was run."""
 
 BUDGET = "budget"
 """The kind of failure of an attempt that needed more than its grant."""
+
+STOPPED = "stopped"
+"""The kind of failure of an attempt that was stopped, since nobody needs its result any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +100,10 @@ class SubTaskSucceeded:
     Attributes:
         size: Bytes of the result's JSON.
         ran_ms: Milliseconds the attempt ran, by the lane's clock.
+        fingerprint: What the fold compares results by, made by the lane where the command asked for it:
+            see :mod:`streams.core.fingerprints`. Empty: none.
+        proposed: Further sub-tasks that the sub-agent proposes.
+        cites: Sub-tasks that an answer names as its sources.
     """
 
     job: JobId
@@ -106,6 +113,9 @@ class SubTaskSucceeded:
     size: int = 0
     usage: Usage = NO_USAGE
     ran_ms: int = 0
+    fingerprint: str = ""
+    proposed: Plan = ()
+    cites: tuple[TaskId, ...] = ()
     at: int = 0
     offset: int = -1
 
@@ -236,8 +246,244 @@ class JobReopened:
     offset: int = -1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HedgeDue:
+    """A timer of the orchestrator: an attempt runs longer than nearly all others of its kind.
+
+    Attributes:
+        after_ms: Milliseconds after which attempts of its kind are hedged now, as the orchestrator learned.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    after_ms: int
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubTaskSuspended:
+    """An attempt waits for a person or for a child job, without slot and place; it goes on from its journal.
+
+    Attributes:
+        on: What it waits for.
+        call: The id of the tool call that waits.
+        tool: The tool's name, for a person.
+        args: Its arguments, for a person.
+        child: The job that was submitted, where *on* is ``child``.
+        journal: Offsets of all of the attempt's records on its partition of ``transcripts`` so far.
+        ran_ms: Milliseconds the attempt ran since it last began.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    on: Literal["approval", "child"]
+    call: str
+    tool: str = ""
+    args: Json = None
+    child: JobId | None = None
+    journal: tuple[int, ...] = ()
+    ran_ms: int = 0
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildAnswered:
+    """A child job has its answer, for the attempt of its parent that waits for it.
+
+    Attributes:
+        call: The tool call that waits.
+        answer: The child's answer, None where there is none.
+        reason: Why there is none, or not a whole one.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    call: str
+    child: JobId
+    outcome: str
+    answer: Value | None = None
+    reason: str = ""
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteWritten:
+    """A sub-agent wrote one of its job's shared notes.
+
+    Attributes:
+        call: The id of the tool call that wrote it: the same call writes once.
+        topic: What it is about; each topic has versions of its own.
+        base: The version that the writer had seen; 0: none.
+    """
+
+    job: JobId
+    task: TaskId
+    attempt: int
+    call: str
+    topic: str
+    value: Value
+    base: int = 0
+    size: int = 0
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalGiven:
+    """A person lets a job go on that waits for them.
+
+    Attributes:
+        what: Which of the things that wait; None: all.
+        task: The sub-task whose tool call waits; None: all.
+        by: Who says so.
+    """
+
+    job: JobId
+    what: Approval | None = None
+    task: TaskId | None = None
+    by: str = ""
+    reason: str = ""
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRefused:
+    """A person does not let a job go on that waits for them: it ends. As of :class:`ApprovalGiven`."""
+
+    job: JobId
+    what: Approval | None = None
+    task: TaskId | None = None
+    by: str = ""
+    reason: str = ""
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCancelled:
+    """A person ends a job under way."""
+
+    job: JobId
+    by: str = ""
+    reason: str = ""
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceAsked:
+    """A job asks its tenant's account whether it may begin; *job* is the account's key.
+
+    Attributes:
+        of: The job that asks.
+        revision: Of the answer it is on its way to.
+        since: Broker time of its goal, milliseconds since 1970: among equals the oldest goes first.
+        jobs: Jobs of the tenant that may run at once, as configured when its goal came in.
+        day: What the tenant may spend in a day, likewise.
+        want: What the job asks of it to begin with.
+    """
+
+    job: JobId
+    of: JobId
+    revision: int = 1
+    priority: int = 5
+    since: int = 0
+    jobs: int | None = None
+    day: Grant | None = None
+    want: Grant | None = None
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceGiven:
+    """The account lets a job begin.
+
+    Attributes:
+        lease: What the job may spend of the tenant's day. None: any amount.
+    """
+
+    job: JobId
+    revision: int = 1
+    lease: Grant | None = None
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoneyAsked:
+    """A job asks its tenant's account for more; *job* is the account's key.
+
+    Attributes:
+        n: Counts the job's askings of this revision from 1; the first is :class:`PlaceAsked`.
+        want: How much more.
+    """
+
+    job: JobId
+    of: JobId
+    revision: int
+    n: int
+    want: Grant
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoneyGiven:
+    """The account gives a job more of the tenant's day, or says that nothing is left.
+
+    Attributes:
+        more: What is added to its lease; nothing of it where the day is spent.
+        reason: Why there is less than was asked for, for a person.
+    """
+
+    job: JobId
+    revision: int
+    n: int
+    more: Grant
+    reason: str = ""
+    at: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceReturned:
+    """A job has ended, and tells its tenant's account what it spent; *job* is the account's key."""
+
+    job: JobId
+    of: JobId
+    revision: int
+    spent: Usage = NO_USAGE
+    at: int = 0
+    offset: int = -1
+
+
 SubTaskEvent: TypeAlias = (
     SubTaskStarted | Planned | SubTaskSucceeded | SubTaskFailed | AttemptOverdue | RetryDue
 )
-Event: TypeAlias = JobSubmitted | GoalRejected | SubTaskEvent | DeadlinePassed | JobBroken | JobReopened
+Told: TypeAlias = HedgeDue | SubTaskSuspended | ChildAnswered | NoteWritten
+"""What is told of one sub-task beside its attempts' beginning and end."""
+
+FromOutside: TypeAlias = ApprovalGiven | ApprovalRefused | JobCancelled
+ForAnAccount: TypeAlias = PlaceAsked | MoneyAsked | PlaceReturned
+FromAnAccount: TypeAlias = PlaceGiven | MoneyGiven
+Event: TypeAlias = (
+    JobSubmitted
+    | GoalRejected
+    | SubTaskEvent
+    | DeadlinePassed
+    | JobBroken
+    | JobReopened
+    | Told
+    | FromOutside
+    | ForAnAccount
+    | FromAnAccount
+)
 EVENT_TYPES: tuple[type[Event], ...] = get_args(Event)

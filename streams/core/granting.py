@@ -28,6 +28,7 @@ from streams.core.events import SubTaskSucceeded
 from streams.core.money import NOTHING, over_budget, spent
 from streams.core.purse import LEAST, NONE, Purse, billionths, covers, grant_of, larger, less, of, times, used
 from streams.core.states import Node, Open, Ready, Released, Running, SubTaskState
+from streams.core.stopping import ordinal_of
 from streams.core.values import ANSWER, PLAN, Grant, TaskId, Usage
 
 CALLS, CALLS_WITH_TOOLS = 2, 4
@@ -49,7 +50,12 @@ TWICE = 2
 
 
 def releasable(job: Open) -> tuple[TaskId, ...]:
-    """The ready sub-tasks whose commands may go out: of a job with a budget those that have a grant."""
+    """The ready sub-tasks whose commands may go out: of a job with a budget those that have a grant.
+
+    None of a job that waits, for its tenant's turn or for a person.
+    """
+    if job.decided.hold is not None:
+        return ()
     if not job.submitted.goal.budget.limited:
         return job.ready
     return tuple(task for task in job.ready if _grant(job, task) is not None)
@@ -133,7 +139,7 @@ def too_small(job: Open, grant: Grant) -> Open:
 def _waiting(job: Open) -> list[TaskId]:
     """Ready sub-tasks without a grant, in the plan's order; a restored job may have them in another one."""
     waiting = [task for task in job.ready if _grant(job, task) is None]
-    return sorted(waiting, key=lambda task: job.nodes[task].ordinal) if len(waiting) > 1 else waiting
+    return sorted(waiting, key=lambda task: ordinal_of(job, task)) if len(waiting) > 1 else waiting
 
 
 def _held(job: Open) -> tuple[int, Purse]:

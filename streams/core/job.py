@@ -1,53 +1,45 @@
 """The life of a job: one event after another, folded. Pure, so that a replay sees the same."""
 
 from dataclasses import replace
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
+from streams.core import accounts, approvals, hedging, notes, placing, suspending
 from streams.core.admission import problems
-from streams.core.commands import Answer, Bury, Effect
+from streams.core.attempts import advance
+from streams.core.commands import Answer, Bury
 from streams.core.due import deadline
-from streams.core.ending import finish
+from streams.core.ending import Folded, finish
 from streams.core.events import (
-    BUDGET,
-    UNREADABLE,
-    AttemptOverdue,
+    ApprovalGiven,
+    ApprovalRefused,
+    ChildAnswered,
     DeadlinePassed,
     Event,
+    FromAnAccount,
+    FromOutside,
     GoalRejected,
+    HedgeDue,
     JobBroken,
+    JobCancelled,
     JobReopened,
     JobSubmitted,
-    Planned,
-    RetryDue,
+    MoneyAsked,
+    MoneyGiven,
+    NoteWritten,
+    PlaceAsked,
+    PlaceGiven,
+    PlaceReturned,
     SubTaskEvent,
-    SubTaskFailed,
-    SubTaskStarted,
-    SubTaskSucceeded,
+    SubTaskSuspended,
+    Told,
 )
-from streams.core.granting import fund, had_all, learned, out_of_money, too_small
-from streams.core.money import lose, over_budget, told_late
-from streams.core.moves import fail_for_good, first, put, spend, succeed
-from streams.core.opening import nodes_of, reopened
-from streams.core.plan import Plan
-from streams.core.states import (
-    FIRST,
-    Backoff,
-    Failed,
-    Finished,
-    Job,
-    New,
-    Open,
-    Ready,
-    Released,
-    Revision,
-    Running,
-    SubTaskState,
-    Succeeded,
-    Waiting,
-)
-from streams.core.values import ANSWER, PLAN, Grant, TaskId
+from streams.core.granting import fund, out_of_money
+from streams.core.opening import reopened
+from streams.core.settling import settle, take_plan
+from streams.core.states import FIRST, Account, Finished, Job, New, Open, Ready, Revision, SubTaskState
+from streams.core.values import ANSWER, PLAN, TaskId
 
-Folded = tuple[Job, tuple[Effect, ...]]
+Carried: TypeAlias = SubTaskEvent | Told | FromOutside | FromAnAccount
 
 COULD_NOT = "could not be folded"
 """In the reason of a dead letter: the event was of use to its job all the same, and ended it."""
@@ -81,10 +73,30 @@ def moved(job: Job, event: Event) -> Folded:
             return break_job(job, event)
         case JobReopened():
             return reopen(job, event)
+        case PlaceAsked() | MoneyAsked() | PlaceReturned():
+            return accounts.keep(job, event)
         case _:
-            if isinstance(job, Open) and (state := job.states.get(event.task)) is not None:
-                return advance(job, state, event)
-            return job, ()
+            return carry_on(job, event) if isinstance(job, Open) else (job, ())
+
+
+def carry_on(job: Open, event: Carried) -> Folded:
+    """A job under way, after what it is told of itself and its sub-tasks."""
+    match event:
+        case ApprovalGiven() | ApprovalRefused() | JobCancelled():
+            return approvals.hear(job, event)
+        case PlaceGiven() | MoneyGiven():
+            return placing.given(job, event)
+        case HedgeDue():
+            return hedging.hedge(job, event)
+        case SubTaskSuspended():
+            return suspending.suspend(job, event)
+        case ChildAnswered():
+            return suspending.answered(job, event)
+        case NoteWritten():
+            return notes.write(job, event)
+        case _:
+            state = job.states.get(event.task)
+            return (job, ()) if state is None else advance(job, state, event)
 
 
 def absorb(job: Job, event: Event) -> Folded:
@@ -121,6 +133,8 @@ def submit(job: Job, event: JobSubmitted) -> Folded:
             return open_job(event, Revision(number=last + 1))
         case Open():
             known, told = job.submitted.goal.digest, f"which stands at {job.submitted.source}"
+        case Account():
+            return job, ()
         case Finished():
             known, told = job.digest, f"which ended at offset {job.offset} of this job's events"
         case _:
@@ -159,6 +173,8 @@ def reopen(job: Job, event: JobReopened) -> Folded:
                 return job, ()
         case New():
             pass
+        case Account():
+            return job, ()
         case _:
             assert_never(job)
     limit = event.submitted.goal.limits.max_subtasks
@@ -203,153 +219,3 @@ def break_job(job: Job, event: JobBroken) -> Folded:
     if not isinstance(job, Open) or event.revision != job.revision.number:
         return job, ()
     return finish(job, event, rule="broken", reason=event.reason, failed=True)
-
-
-def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
-    """Apply an event of one sub-task; events of other attempts than the present one change nothing.
-
-    Ready and Released are told apart nowhere here: a replay, which folds the same events without
-    pacing, must see the same life. So an overdue start is not rechecked against its release.
-    """
-    match event, state:
-        case SubTaskStarted(attempt=attempt, run=run), (
-            Ready(attempt=now, grant=grant) | Released(attempt=now, grant=grant)
-        ) if attempt == now:
-            return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at, grant=grant)}), ()
-        case SubTaskStarted(attempt=attempt, run=run), Running(attempt=now, run=before, grant=grant) if (
-            attempt == now
-        ):
-            if run == before:
-                return job, ()
-            return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at, grant=grant)}), ()
-        case SubTaskFailed(kind=kind, attempt=attempt), _ if (
-            kind == UNREADABLE and attempt == job.revision.before(event.task)
-        ):
-            return job, ()  # told of it again; it is redriven since, so it can be read now
-        case (
-            (Planned() | SubTaskSucceeded() | SubTaskFailed()),
-            Ready(attempt=now, grant=grant)
-            | Released(attempt=now, grant=grant)
-            | Running(attempt=now, grant=grant),
-        ) if event.attempt == now and (event.task == PLAN or not isinstance(event, Planned)):
-            return end(spend(job, event.usage), event, grant)
-        case ((Planned() | SubTaskSucceeded() | SubTaskFailed()), _) if job.lost:
-            return told_late(job, event), ()
-        case AttemptOverdue(attempt=attempt), (Ready(attempt=now) | Released(attempt=now)) if attempt == now:
-            seconds = job.submitted.goal.limits.start_timeout_s
-            return fail(
-                lose(job, event.task, state),
-                event,
-                "not_started",
-                f"no lane started it within {seconds:g} s",
-                event.retry_in,
-            )
-        case AttemptOverdue(attempt=attempt), Running(attempt=now, since=since) if attempt == now:
-            seconds = job.submitted.goal.limits.timeout_s
-            if event.at < since + seconds * 1000:
-                return job, ()
-            return fail(
-                lose(job, event.task, state),
-                event,
-                "timeout",
-                f"no result within {seconds:g} s",
-                event.retry_in,
-            )
-        case RetryDue(attempt=attempt), Backoff(attempt=now, until=due) if attempt == now and event.at >= due:
-            return put(job, {event.task: Ready(attempt=now)}), ()
-        case _:
-            return job, ()
-
-
-def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed, grant: Grant | None) -> Folded:
-    """An attempt with this grant has ended; its usage is already counted."""
-    match event:
-        case SubTaskFailed(kind=kind) if kind == BUDGET and grant is not None:
-            return run_short(job, event, grant)
-        case SubTaskFailed(kind=kind, reason=reason, retry_in=retry_in):
-            return fail(job, event, kind, reason, retry_in, final=event.final)
-        case Planned(plan=plan):
-            return take_plan(job, event, plan)
-        case SubTaskSucceeded(result=result, size=size, attempt=attempt):
-            if event.task == PLAN:
-                return finish(job, event, rule="planning", reason="the planner sent no plan", failed=True)
-            state = Succeeded(attempt=attempt, result=result, size=size, offset=event.offset)
-            job = succeed(learned(job, event, grant), event.task, state)
-            return finish(job, event, rule="all_done") if event.task == ANSWER else settle(job, event)
-        case _:
-            assert_never(event)
-
-
-def take_plan(job: Open, event: Planned | JobSubmitted, plan: Plan) -> Folded:
-    """Open the plan's sub-tasks; a plan that breaks the rules fails the job with the reasons."""
-    if wrong := problems(plan, max_subtasks=job.submitted.goal.limits.max_subtasks):
-        return finish(job, event, rule="planning", reason="; ".join(wrong), failed=True)
-    states: dict[TaskId, SubTaskState] = {
-        task.id: Waiting(missing=len(set(task.dep))) if task.dep else Ready() for task in plan
-    }
-    ready = tuple(task.id for task in plan if not task.dep)
-    return settle(replace(job, nodes=nodes_of(plan), states=states, ready=ready, outstanding=0), event)
-
-
-def fail(
-    job: Open, event: SubTaskEvent, kind: str, reason: str, retry_in: float, *, final: bool = False
-) -> Folded:
-    """An attempt failed: the next one, after its wait, or the end of the sub-task."""
-    tried = event.attempt - job.revision.before(event.task)
-    if not final and tried < job.submitted.goal.limits.max_attempts and not over_budget(job):
-        after = event.attempt + 1
-        if retry_in > 0:
-            return put(job, {event.task: Backoff(attempt=after, until=event.at + int(retry_in * 1000))}), ()
-        return put(job, {event.task: Ready(attempt=after)}), ()
-    if event.task == PLAN:
-        return finish(job, event, rule="planning", reason=f"no plan: {reason}", failed=True)
-    if event.task == ANSWER:
-        return finish(job, event, rule="synthesis", reason=f"no synthesis, joined results instead: {reason}")
-    return settle(
-        fail_for_good(job, event.task, Failed(attempt=event.attempt, kind=kind, reason=reason)), event
-    )
-
-
-def run_short(job: Open, event: SubTaskFailed, grant: Grant) -> Folded:
-    """An attempt needed more than its grant: another one has more, or the budget is too small.
-
-    It is for the attempt to say that asking again brings nothing, and for the job to grant more.
-    """
-    if event.task == PLAN:
-        return finish(job, event, rule="budget", reason=f"no plan: {event.reason}", failed=True)
-    if event.task == ANSWER:
-        reason = f"no synthesis, joined results instead: {event.reason}"
-        return finish(job, event, rule="budget", reason=reason)
-    if had_all(job, grant, event.usage):
-        # The others would fail one by one, each with less.
-        state = Failed(attempt=event.attempt, kind=event.kind, reason=event.reason)
-        reason = f"too little is left of the budget for {event.task}: {event.reason}"
-        return finish(fail_for_good(job, event.task, state), event, rule="budget", reason=reason)
-    return fail(too_small(job, grant), event, event.kind, event.reason, event.retry_in)
-
-
-def settle(job: Open, event: Event) -> Folded:
-    """After a sub-task ended: end the job, begin the join, or go on.
-
-    A plan of one sub-task that succeeded leaves nothing to join: its result is the answer, as it is
-    (a claim check stays one), and no model is asked to say it again. Its budget is not asked either,
-    since nothing is left to spend it on.
-    """
-    rule = job.submitted.goal.join
-    total = len(job.nodes)
-    if job.ended < total:
-        if job.failed / total > rule.fail_fast_ratio:
-            share = f"{rule.fail_fast_ratio:g}"
-            reason = f"{job.failed} of {total} sub-tasks failed, more than the share of {share}"
-            return finish(job, event, rule="fail_fast", reason=reason)
-        if spent := over_budget(job):
-            return finish(job, event, rule="budget", reason=spent)
-        return job, ()
-    if job.succeeded == 0 or job.succeeded / total < rule.min_success_ratio:
-        reason = f"{job.succeeded} of {total} sub-tasks succeeded"
-        return finish(job, event, rule="all_done", reason=reason)
-    if total == 1:
-        return finish(job, event, rule="all_done")
-    if spent := over_budget(job):
-        return finish(job, event, rule="budget", reason=spent)
-    return put(job, {ANSWER: first(job, ANSWER)}), ()

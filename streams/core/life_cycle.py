@@ -28,7 +28,7 @@ from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
 from streams.core.job import fold
 from streams.core.plan import Plan, SubTask
 from streams.core.release import places, release
-from streams.core.states import Finished, Job, New, Open
+from streams.core.states import Account, Finished, Job, New, Open
 from streams.core.values import ANSWER, PLAN, Inline, TaskId, Usage
 
 _JOB = "sample/job"
@@ -91,7 +91,7 @@ def draw() -> str:
 def phase(job: Job) -> str:
     """What a job is at, in one word."""
     match job:
-        case New():
+        case New() | Account():
             return "New"
         case Finished():
             return "Finished"

@@ -35,6 +35,9 @@ def spend(job: Open, usage: Usage) -> Open:
         revision=job.revision,
         lost=job.lost,
         need=job.need,
+        steps=job.steps,
+        notes=job.notes,
+        decided=job.decided,
     )
 
 
@@ -74,6 +77,9 @@ def put(job: Open, changes: Mapping[TaskId, SubTaskState]) -> Open:
         revision=job.revision,
         lost=job.lost,
         need=job.need,
+        steps=job.steps,
+        notes=job.notes,
+        decided=job.decided,
     )
 
 

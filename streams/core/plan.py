@@ -22,6 +22,8 @@ class SubTask:
         model: The model to use, or None for the configured one.
         tool: A tool to run directly with *args*, or None.
         input: Its share of the goal's input.
+        parent: The sub-task that proposed it while it ran, or None where a planner did.
+        notes: It may read and write the job's shared notes.
     """
 
     id: TaskId
@@ -32,6 +34,8 @@ class SubTask:
     tool: str | None = None
     args: Json = None
     input: InputShare = None
+    parent: TaskId | None = None
+    notes: bool = False
 
 
 Plan: TypeAlias = tuple[SubTask, ...]

@@ -7,6 +7,7 @@ from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
 from streams.core.granting import releasable
 from streams.core.results import results_of
 from streams.core.states import Open, Ready, Released, SubTaskState
+from streams.core.step_commands import step_command
 from streams.core.values import ANSWER, PLAN, JobId, TaskId
 
 
@@ -29,7 +30,9 @@ def release(job: Open, count: int, at: int) -> tuple[Open, tuple[Command, ...]]:
     commands = tuple(command(job, task) for task in going)
     states: dict[TaskId, SubTaskState] = dict(job.states)
     for task, order in zip(going, commands, strict=True):
-        states[task] = Released(attempt=order.attempt, at=at, grant=order.grant)
+        was = job.states[task]
+        assert isinstance(was, Ready)
+        states[task] = Released(attempt=order.attempt, at=at, grant=order.grant, resume=was.resume)
     ready = tuple(task for task in job.ready if isinstance(states[task], Ready))
     after = replace(job, states=states, ready=ready, outstanding=job.outstanding + len(going))
     return after, commands
@@ -46,14 +49,15 @@ def command(job: Open, task: TaskId) -> Command:
         raise ValueError(f"{job.submitted.job}/{task} is {type(state).__name__}, not Ready")  # noqa: TRY004 - a wrong state, not a wrong type
     submitted = job.submitted
     goal = submitted.goal
-    seconds = goal.limits.timeout_s
+    if task in job.steps:
+        return step_command(job, task, state)
     if task == PLAN:
         return MakePlan(
             job=submitted.job,
             task=task,
             attempt=state.attempt,
             ordinal=0,
-            timeout_s=seconds,
+            timeout_s=goal.limits.seconds(PLAN),
             text=goal.text,
             input=goal.input,
             items=goal.items,
@@ -61,6 +65,7 @@ def command(job: Open, task: TaskId) -> Command:
             model=goal.model,
             max_subtasks=goal.limits.max_subtasks,
             priority=goal.priority,
+            weight=goal.rules.weight,
             grant=state.grant,
         )
     if task == ANSWER:
@@ -69,11 +74,12 @@ def command(job: Open, task: TaskId) -> Command:
             task=task,
             attempt=state.attempt,
             ordinal=len(job.nodes) + 1,
-            timeout_s=seconds,
+            timeout_s=goal.limits.seconds(ANSWER),
             text=goal.text,
             model=goal.model,
             results=results_of(job, job.nodes),
             priority=goal.priority,
+            weight=goal.rules.weight,
             grant=state.grant,
         )
     node = job.nodes[task]
@@ -84,7 +90,7 @@ def command(job: Open, task: TaskId) -> Command:
         task=task,
         attempt=state.attempt,
         ordinal=node.ordinal,
-        timeout_s=seconds,
+        timeout_s=goal.limits.seconds(spec.kind),
         goal=spec.goal,
         kind=spec.kind,
         tool=spec.tool,
@@ -95,6 +101,7 @@ def command(job: Open, task: TaskId) -> Command:
         items=share if isinstance(share, tuple) else None,
         dep=results_of(job, spec.dep) if spec.dep else (),
         priority=goal.priority,
+        weight=goal.rules.weight,
         alone=len(job.nodes) == 1,
         grant=state.grant,
     )

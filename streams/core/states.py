@@ -1,13 +1,15 @@
 """The states of a job and of its sub-tasks. What is still to do is derived from them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
 
-from streams.core.commands import Outcome
+from streams.core.commands import Contradiction, Duplicate, Outcome, Part, Resume, Votes
 from streams.core.events import JobSubmitted, Tried
+from streams.core.goal import Approval
 from streams.core.plan import SubTask
-from streams.core.values import NO_USAGE, Grant, TaskId, Usage, Value
+from streams.core.values import NO_USAGE, Grant, JobId, Json, TaskId, Usage, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,10 +21,15 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """May be released; in a job with a budget once it has a *grant* of it."""
+    """May be released; in a job with a budget once it has a *grant* of it.
+
+    Attributes:
+        resume: How it goes on, where it was suspended.
+    """
 
     attempt: int = 1
     grant: Grant | None = None
+    resume: Resume | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +47,7 @@ class Released:
     attempt: int
     at: int
     grant: Grant | None = None
+    resume: Resume | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +58,41 @@ class Running:
     run: str
     since: int
     grant: Grant | None = None
+    resume: Resume | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspended:
+    """The attempt waits for a person or a child job, with neither slot nor place.
+
+    Attributes:
+        on: What it waits for.
+        call: The id of the tool call that waits.
+        tool: The tool's name.
+        args: Its arguments, for a person.
+        child: The child job.
+        since: Broker time since when, milliseconds since 1970.
+        resume: With which it will go on.
+    """
+
+    attempt: int
+    on: Literal["approval", "child"]
+    call: str
+    since: int
+    resume: Resume
+    tool: str = ""
+    args: Json = None
+    child: JobId | None = None
+    grant: Grant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hedged:
+    """Its own attempts have failed, the last one for this reason; the hedge beside them still runs."""
+
+    attempt: int
+    kind: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +103,8 @@ class Succeeded:
     result: Value
     size: int
     offset: int
+    fingerprint: str = ""
+    cites: tuple[TaskId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +123,103 @@ class Skipped:
     reason: str
 
 
-SubTaskState: TypeAlias = Waiting | Ready | Backoff | Released | Running | Succeeded | Failed | Skipped
+SubTaskState: TypeAlias = (
+    Waiting | Ready | Backoff | Released | Running | Suspended | Hedged | Succeeded | Failed | Skipped
+)
+
+Role: TypeAlias = Literal["gate", "replan", "hedge", "check", "tie", "judge", "reduce"]
+"""What a step is for: to let a goal in; to plan again; to overtake a slow attempt; to look for
+contradictions; to settle one; to compare votes or candidates; to sum up some of the results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A sub-task of the system's own, beside ``plan`` and ``answer``: its id begins with ``~``.
+
+    Attributes:
+        ordinal: With job and attempt it names the lane.
+        of: The sub-tasks and steps that it works on.
+        text: What it is to do, where that is not in its role.
+    """
+
+    role: Role
+    ordinal: int
+    of: tuple[Part, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A shared note.
+
+    Attributes:
+        version: Counts from 1.
+        writes: The calls that it is made of (``task/attempt/call``), so that none is taken in twice.
+        size: Bytes of the value's JSON.
+    """
+
+    topic: str
+    version: int
+    value: Value
+    writes: tuple[str, ...] = ()
+    size: int = 0
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Nothing of the job is released while it waits: for its tenant's turn, more money, or a person.
+
+    Attributes:
+        on: ``place`` and ``money`` are the tenant's account's to give, the others a person's.
+        since: Broker time since when, milliseconds since 1970.
+        rule, reason, failed: How the job ends once its answer is approved.
+    """
+
+    on: Literal["place", "money", "plan", "answer"]
+    since: int
+    rule: str = ""
+    reason: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What the job's rules have decided so far.
+
+    Attributes:
+        hold: What the job waits for.
+        approved: What a person has let pass.
+        by: Who that was, last.
+        lease: What the job may spend of its tenant's day. None: any amount.
+        asked: How often it has asked the account in this revision.
+        hedged: Sub-tasks beside whose attempts a second one began.
+        replans: How often a planner was asked again.
+        replaced: Sub-tasks that failed, and that another plan took the place of.
+        duplicates, contradictions, votes, refused: As on the answer.
+        rule, reason: Which rule ended the work early, while the join is still made.
+    """
+
+    hold: Hold | None = None
+    approved: tuple[Approval, ...] = ()
+    by: str = ""
+    lease: Grant | None = None
+    asked: int = 0
+    hedged: tuple[TaskId, ...] = ()
+    replans: int = 0
+    replaced: tuple[TaskId, ...] = ()
+    duplicates: tuple[Duplicate, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    votes: tuple[Votes, ...] = ()
+    refused: tuple[str, ...] = ()
+    rule: str = ""
+    reason: str = ""
+
+
+UNDECIDED: Final = Decided()
+NO_STEPS: Final[Mapping[TaskId, Step]] = MappingProxyType({})
+NO_NOTES: Final[Mapping[str, Note]] = MappingProxyType({})
+NO_GUESTS: Final[Mapping[JobId, "Guest"]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +297,9 @@ class Open:
         lost: Attempts that told nothing yet and may have spent their grants: at most one a sub-task,
             and only where the goal has a budget.
         need: What a further attempt is likely to need of the budget, by those so far; None: not known.
+        steps: Sub-tasks of the system's own, beside ``plan`` and ``answer``; each has a state.
+        notes: The shared notes, by topic.
+        decided: What its rules have decided.
     """
 
     submitted: JobSubmitted
@@ -170,6 +314,9 @@ class Open:
     revision: Revision = FIRST
     lost: tuple[Lost, ...] = ()
     need: Grant | None = None
+    steps: Mapping[TaskId, Step] = field(default_factory=lambda: NO_STEPS)
+    notes: Mapping[str, Note] = field(default_factory=lambda: NO_NOTES)
+    decided: Decided = UNDECIDED
 
     @property
     def ended(self) -> int:
@@ -195,4 +342,44 @@ class Finished:
     revision: int = 1
 
 
-Job: TypeAlias = New | Open | Finished
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guest:
+    """A job that has asked its tenant's account for a place.
+
+    Attributes:
+        asked: How often it has asked, of this revision.
+        begun: It has a place.
+        lease: What was given to it and is not returned, of the day's money.
+        want: What it asks for now, where it waits.
+    """
+
+    job: JobId
+    revision: int
+    priority: int
+    since: int
+    asked: int = 1
+    begun: bool = False
+    lease: Grant | None = None
+    want: Grant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What a tenant may do over all partitions: how many jobs, and how much money a day.
+
+    Attributes:
+        day: The day that *spent* is of: days since 1970, UTC, by the broker's clock.
+        spent: What jobs have returned as spent on that day.
+        jobs, limit: As configured, by the last asking.
+        guests: Jobs that have a place or wait for one, by id.
+    """
+
+    key: JobId
+    day: int = 0
+    spent: Usage = NO_USAGE
+    jobs: int | None = None
+    limit: Grant | None = None
+    guests: Mapping[JobId, Guest] = field(default_factory=lambda: NO_GUESTS)
+
+
+Job: TypeAlias = New | Open | Finished | Account

@@ -22,6 +22,12 @@ INLINE_SET_BYTES = 262_144
 PLAN: TaskId = "plan"
 ANSWER: TaskId = "answer"
 
+STEP = "~"
+"""Ids of steps begin with it: sub-tasks of the system's own, that no plan holds."""
+
+ACCOUNT = "@account"
+"""``tenant/@account`` is the key of a tenant's account: no goal's id has an ``@``."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inline:

@@ -6,7 +6,7 @@ from streams.core.commands import Answer, Command, Effect
 from streams.core.events import Event
 from streams.core.job import absorb
 from streams.core.release import lane_of, places, release
-from streams.core.states import Finished, Job, New, Open, SubTaskState
+from streams.core.states import Account, Finished, Job, New, Open, SubTaskState
 from streams.core.values import ANSWER, JobId, TaskId
 from streams.following import readable
 from streams.log import Record
@@ -160,7 +160,7 @@ def replay(recording: Recording) -> Replay:
 def phase(job: Job) -> str:
     """How far a job is: ``new``, ``planning``, ``running``, ``answering`` or its outcome."""
     match job:
-        case New():
+        case New() | Account():
             return "new"
         case Finished(outcome=outcome):
             return outcome

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+from streams.core.values import ACCOUNT
+
 Limit: TypeAlias = Mapping[str, Any]
 """Arguments of pydantic's schemas of scalars: ``ge``, ``gt``, ``le``, ``pattern``, ``max_length``."""
 
@@ -40,9 +42,15 @@ class Bounds:
 _NONE: Final[Limit] = MappingProxyType({})
 UNBOUNDED: Final = Bounds(_NONE)
 
+_FOR_ACCOUNTS: Final = ("PlaceAsked", "MoneyAsked", "PlaceReturned")
+
 RECORDS: Final = Bounds(
     {
         "job": {"pattern": f"^{NAME}/{NAME}$"},
+        "child": {"pattern": f"^{NAME}/{NAME}$"},
+        "Goal.parent": {"pattern": f"^{NAME}/{NAME}$"},
+        **{f"{kind}.job": {"pattern": f"^{NAME}/{ACCOUNT}$"} for kind in _FOR_ACCOUNTS},
+        **{f"{kind}.of": {"pattern": f"^{NAME}/{NAME}$"} for kind in _FOR_ACCOUNTS},
         "task": {"pattern": r"^[A-Za-z0-9._~-]{1,64}$"},
         "SubTask.id": {"pattern": r"^[A-Za-z0-9._~-]{1,64}$"},
         "tenant": {"pattern": f"^{NAME}$"},
@@ -89,6 +97,35 @@ RECORDS: Final = Bounds(
         "max_attempts": {"ge": 1, "le": 1_000},
         "min_success_ratio": _SHARE,
         "fail_fast_ratio": _SHARE,
+        # What a job's rules decide by.
+        "near": _SHARE,
+        "share": _SHARE,
+        "floor_s": _SECONDS,
+        "tool_s": _SECONDS,
+        "after_ms": _COUNT,
+        "quorum": {"ge": 1, "le": 100},
+        "candidates": {"ge": 1, "le": 100},
+        "keep": {"ge": 1, "le": 100},
+        "chunk_bytes": {"ge": 1, "le": _MANY},
+        "max_replans": {"ge": 0, "le": 10},
+        "weight": {"ge": 0, "le": 1_000},
+        "TenantRules.weight": {"ge": 1, "le": 1_000},
+        "RunSubTask.weight": {"ge": 1, "le": 1_000},
+        "MakePlan.weight": {"ge": 1, "le": 1_000},
+        "MakeAnswer.weight": {"ge": 1, "le": 1_000},
+        "Judge.weight": {"ge": 1, "le": 1_000},
+        "jobs": {"ge": 1, "le": _MANY},
+        "depth": {"ge": 0, "le": 100},
+        "growth": {"ge": 0, "le": 100},
+        "fallback": _COUNT,
+        "base": _COUNT,
+        "version": _COUNT,
+        "number": _COUNT,
+        "part": {"ge": 1, "le": 1_000_000},
+        "parts": {"ge": 1, "le": 1_000_000},
+        "journal": {"ge": 0, "le": 2**63 - 1},
+        "since": _COUNT,
+        "topic": {"max_length": 249},
         # A job's answer tells the reasons of all of its sub-tasks: a hundred of them fit a record.
         "SubTaskFailed.reason": {"max_length": 4_000},
         "SubTaskFailed.kind": {"max_length": 200},

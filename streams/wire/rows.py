@@ -1,7 +1,8 @@
 """Rows of the aggregation table as JSON: a row a job, a row its goal, a row a sub-task, our position.
 
 Keys: ``tenant/id`` the job's counters, or its marker once it is finished; ``tenant/id/@goal`` the
-event that opened it; ``tenant/id/task`` a sub-task; ``@position`` how far the log has been folded.
+event that opened it; ``tenant/id/task`` a sub-task; ``tenant/id/@note:topic`` a shared note;
+``@position`` how far the log has been folded.
 No id has an ``@``, so the keys cannot meet.
 """
 
@@ -15,17 +16,23 @@ from streams.core.events import JobSubmitted
 from streams.core.plan import SubTask
 from streams.core.states import (
     FIRST,
+    UNDECIDED,
     Backoff,
+    Decided,
     Failed,
     Finished,
+    Hedged,
     Lost,
+    Note,
     Ready,
     Released,
     Revision,
     Running,
     Skipped,
+    Step,
     SubTaskState,
     Succeeded,
+    Suspended,
     Waiting,
 )
 from streams.core.values import Grant, Usage
@@ -35,6 +42,7 @@ from streams.wire.models import model_of
 
 POSITION_KEY: Final = "@position"
 GOAL_ROW: Final = "@goal"
+NOTE_ROW: Final = "@note:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +63,14 @@ class JobRow:
             None in rows of before it was kept.
         lost: Attempts that never told what they spent.
         need: What a further attempt is likely to need.
+        decided: What its rules have decided.
     """
 
     usage: Usage
     nodes: int | None = None
     lost: tuple[Lost, ...] = ()
     need: Grant | None = None
+    decided: Decided = UNDECIDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,24 +83,45 @@ class GoalRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubTaskRow:
-    """A sub-task; ``task`` is None for ``plan`` and ``answer``, which no plan holds."""
+    """A sub-task; ``task`` is None where no plan holds it: for ``plan``, ``answer`` and each *step*."""
 
     ordinal: int
     state: SubTaskState
     task: SubTask | None = None
+    step: Step | None = None
 
 
-Row: TypeAlias = PositionRow | JobRow | GoalRow | SubTaskRow | Finished
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteRow:
+    """A shared note of a job."""
+
+    note: Note
+
+
+Row: TypeAlias = PositionRow | JobRow | GoalRow | SubTaskRow | NoteRow | Finished
 
 _STATES: Final = {
     kind.__name__: SchemaValidator(model_of(kind))
-    for kind in (Waiting, Ready, Backoff, Released, Running, Succeeded, Failed, Skipped)
+    for kind in (
+        Waiting,
+        Ready,
+        Backoff,
+        Released,
+        Running,
+        Suspended,
+        Hedged,
+        Succeeded,
+        Failed,
+        Skipped,
+    )
 }
 _ROWS: Final = {
-    kind.__name__: SchemaValidator(model_of(kind)) for kind in (PositionRow, JobRow, GoalRow, Finished)
+    kind.__name__: SchemaValidator(model_of(kind))
+    for kind in (PositionRow, JobRow, GoalRow, NoteRow, Finished)
 }
 _ORDINAL: Final = SchemaValidator(model_of(int))
 _TASK: Final = SchemaValidator(model_of(SubTask))
+_STEP: Final = SchemaValidator(model_of(Step))
 
 
 def write_row(row: Row) -> bytes:
@@ -105,6 +136,7 @@ def write_row(row: Row) -> bytes:
                 "state": row.state,
                 "task": row.task,
             }
+            | ({} if row.step is None else {"step": row.step})
         )
     return orjson.dumps({"v": VERSION, "type": type(row).__name__, "row": row})
 
@@ -129,11 +161,12 @@ def parse_row(value: bytes) -> Row:
         data = orjson.loads(value)
         check_version(data["v"], data["type"])
         if data["type"] == "SubTaskRow":
-            task = data["task"]
+            task, step = data["task"], data.get("step")
             return SubTaskRow(
                 ordinal=_ORDINAL.validate_python(data["ordinal"]),
                 state=_STATES[data["is"]].validate_python(data["state"]),
                 task=None if task is None else _TASK.validate_python(task),
+                step=None if step is None else _STEP.validate_python(step),
             )
         row: Row = _ROWS[data["type"]].validate_python(data["row"])
     except ValidationError as error:

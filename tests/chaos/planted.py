@@ -17,8 +17,10 @@ from agents.ports import ModelReply, ModelRequest
 from streams import caps, effects, orchestrator
 from streams.attempt import RunningAttempt
 from streams.chaos.scenarios import SHARED, Incident, Scenario
+from streams.core import attempts, settling
 from streams.core import job as rules
 from streams.core.commands import Answer
+from streams.core.ending import Folded
 from streams.core.events import JobSubmitted, Planned
 from streams.core.plan import Plan
 from streams.core.states import Finished, Open, Ready, SubTaskState, Waiting
@@ -136,9 +138,9 @@ def an_answer_changed(patch: Patch) -> None:
 
 def dependencies_not_waited_for(patch: Patch) -> None:
     """All sub-tasks of a plan are ready at once."""
-    take_plan = rules.take_plan
+    take_plan = settling.take_plan
 
-    def hasty(job: Open, event: Planned | JobSubmitted, plan: Plan) -> rules.Folded:
+    def hasty(job: Open, event: Planned | JobSubmitted, plan: Plan) -> Folded:
         after, made = take_plan(job, event, plan)
         if not isinstance(after, Open):
             return after, made
@@ -147,7 +149,8 @@ def dependencies_not_waited_for(patch: Patch) -> None:
         }
         return replace(after, states=states, ready=tuple(states)), made
 
-    patch.setattr(rules, "take_plan", hasty)
+    for module in (rules, attempts):
+        patch.setattr(module, "take_plan", hasty)
 
 
 def a_cap_too_high(patch: Patch) -> None:

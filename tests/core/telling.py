@@ -5,7 +5,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any
 
-from streams.core.commands import Answer, Bury, Command, Effect, MakeAnswer, MakePlan, RunSubTask, TaskResult
+from streams.core.commands import (
+    Answer,
+    Bury,
+    Command,
+    Effect,
+    Judge,
+    MakeAnswer,
+    MakePlan,
+    RunSubTask,
+    StopAttempt,
+    TaskResult,
+    Tell,
+)
 from streams.core.events import (
     UNREADABLE,
     AttemptOverdue,
@@ -179,6 +191,8 @@ def of_command(command: Command) -> str:
             return f"{head}: {command.goal or command.tool}" + (f"; with {results(dep)}" if dep else "")
         case MakeAnswer(results=all_):
             return f"{head}: with {results(all_)}"
+        case Judge(asks=asks, results=all_):
+            return f"{head}: {asks}" + (f" of {results(all_)}" if all_ else "")
 
 
 def of_effect(effect: Effect) -> Iterable[str]:
@@ -186,6 +200,10 @@ def of_effect(effect: Effect) -> Iterable[str]:
     match effect:
         case Bury(reason=reason):
             yield f"=> dead letter: {reason}"
+        case StopAttempt(task=task, attempt=attempt, reason=reason):
+            yield f"=> stop {task}/{attempt}: {reason}"
+        case Tell(event=event):
+            yield f"=> tell {event.job}: {of_event(event)}"
         case Answer():
             again = f" (revision {effect.revision})" if effect.revision > 1 else ""
             yield f"=> Answer{again}: {effect.outcome} by {effect.rule}" + (

@@ -21,7 +21,7 @@ def test_a_due_timer_always_moves_its_sub_task(history: list[Event]) -> None:
         if (free := places(job)) > 0:
             job, _ = release(job, free, step.event.at)
         for task, state in job.states.items():
-            due = due_at(job, state, grace_ms=0)
+            due = due_at(job, task, state, grace_ms=0)
             event = timer(JOB, task, state, retry_in=1.0)
             assert (due is None) == (event is None) == (not isinstance(state, Released | Running | Backoff))
             if due is not None and event is not None:
@@ -36,7 +36,7 @@ def test_timers_before_their_time_change_nothing(history: list[Event]) -> None:
         if not isinstance(job := step.after, Open):
             continue
         for task, state in job.states.items():
-            due = due_at(job, state, grace_ms=0)
+            due = due_at(job, task, state, grace_ms=0)
             event = timer(JOB, task, state, retry_in=1.0)
             if due is not None and event is not None and not isinstance(state, Released):
                 assert fold(job, replace(event, at=due - 1)) == (job, ())

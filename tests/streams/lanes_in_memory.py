@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from agents.ports import Attempt, Done, GaveUp
 from streams.core.commands import Command, RunSubTask
-from streams.core.events import Event, SubTaskStarted
+from streams.core.events import Event, SubTaskEvent, SubTaskStarted
 from streams.delivery import Sender
 from streams.lanes import Lanes
 from streams.log import Producer
@@ -125,7 +125,7 @@ class LanesInMemory:
 
     def told(self) -> list[str]:
         """The tasks whose end was told, in the alphabet's order."""
-        return sorted(event.task for event in self.events() if hasattr(event, "task"))
+        return sorted(event.task for event in self.events() if isinstance(event, SubTaskEvent))
 
 
 async def until(happens: Callable[[], bool], *, within_s: float = 600.0) -> None:

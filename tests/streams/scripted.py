@@ -17,7 +17,7 @@ from agents.ports import (
     ToolReply,
     ToolSpec,
 )
-from streams.core.commands import MakeAnswer, MakePlan, RunSubTask
+from streams.core.commands import Judge, MakeAnswer, MakePlan, RunSubTask
 from streams.core.plan import Plan, SubTask
 from streams.core.values import Inline, Json, Usage
 
@@ -82,13 +82,24 @@ class Script:
         }
         return Done(result=results)
 
+    async def judge(self, command: Judge, attempt: Attempt) -> Done | GaveUp:
+        """Nothing to object to, no two results alike, the order as it is."""
+        names = [item.task for item in command.results]
+        verdicts: dict[str, Json] = {
+            "gate": {"allow": True, "reason": ""},
+            "check": {"contradictions": []},
+            "equal": {"groups": [[name] for name in names]},
+            "rank": {"order": list(names)},
+        }
+        return Done(result=verdicts[command.asks])
+
     def crew(self) -> Crew:
         """As the lanes take it."""
 
         async def close() -> None:
             pass
 
-        return Crew(planner=self, sub_agent=self, synthesiser=self, tools=NoTools(), close=close)
+        return Crew(planner=self, sub_agent=self, synthesiser=self, judge=self, tools=NoTools(), close=close)
 
 
 class NoTools:

@@ -8,6 +8,7 @@ import pytest
 
 from agents.configuration.values import DEFAULT, Configuration, Endpoint, Kind, ModelSettings, Prices
 from agents.grants import Price, input_tokens
+from agents.judge import ModelJudge
 from agents.models.prices import own_price
 from agents.models.retry import PatientModel
 from agents.models.traffic import Traffic
@@ -104,6 +105,7 @@ class RealAgents(Script):
             planner=ModelPlanner(model, tools),
             sub_agent=ToolUsingAgent(model, tools),
             synthesiser=ModelSynthesiser(model),
+            judge=ModelJudge(model),
             tools=tools,
             close=super().crew().close,
         )

@@ -10,7 +10,7 @@ from streams.core.goal import Budget, Goal, Source
 from streams.core.job import absorb
 from streams.core.plan import SubTask
 from streams.core.release import places, release
-from streams.core.states import Finished, Job, New, Open, Ready
+from streams.core.states import Account, Finished, Job, New, Open, Ready
 from streams.core.values import Inline, JobId
 from streams.damage import Damage
 from streams.log import Record
@@ -101,7 +101,7 @@ def keys(name: JobId, job: Job) -> list[str]:
             return [name, f"{name}/@goal", *(f"{name}/{task}" for task in states)]
         case Finished():
             return [name]
-        case New():
+        case New() | Account():
             return []
 
 

@@ -97,7 +97,9 @@ async def ended(desk: Desk, command: RunSubTask, model: PatientModel, tools: Too
         pass
 
     agent = ToolUsingAgent(model, tools)
-    crew = Crew(planner=Script(), sub_agent=agent, synthesiser=Script(), tools=tools, close=close)
+    crew = Crew(
+        planner=Script(), sub_agent=agent, synthesiser=Script(), judge=Script(), tools=tools, close=close
+    )
     outcomes = Outcomes(Sender(desk.log.producer), lanes=2, run=desk.run, chance=lambda: 0.5)
     end = await outcomes.run(command, desk.attempt, crew, Resolver(desk.log))
     await desk.attempt.end()

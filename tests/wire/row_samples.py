@@ -3,28 +3,40 @@
 from dataclasses import replace
 from typing import Final
 
+from streams.core.commands import Contradiction, Duplicate, Part, RunSubTask, Votes
 from streams.core.events import Tried
 from streams.core.plan import SubTask
 from streams.core.states import (
     Backoff,
+    Decided,
     Failed,
     Finished,
+    Hedged,
+    Hold,
     Lost,
+    Note,
     Ready,
     Released,
     Revision,
     Running,
     Skipped,
+    Step,
     SubTaskState,
     Succeeded,
+    Suspended,
     Waiting,
 )
 from streams.core.values import Inline
-from streams.wire.rows import GoalRow, JobRow, PositionRow, Row, SubTaskRow
+from streams.wire.rows import GoalRow, JobRow, NoteRow, PositionRow, Row, SubTaskRow
 from tests.wire.samples import CHECK, GRANT, SAMPLES, USAGE
 
 SUBMITTED = replace(SAMPLES["job-events"][0], at=1_790_000_000_000, offset=41)
 TASK = SubTask(id="read-3", goal="Read it", kind="extract", dep=("list",), model="kimi-k2.6", input=(2, 2))
+RESUME = next(
+    sample.resume
+    for sample in SAMPLES["subtasks"]
+    if isinstance(sample, RunSubTask) and sample.resume is not None
+)
 AGAIN = Revision(number=2, opened_at=1_790_000_009_000, tried=(Tried(task="read-3", attempt=3),))
 
 
@@ -57,4 +69,58 @@ ROWS: Final[dict[str, Row]] = {
     "SubTaskRow-Failed": row(Failed(attempt=2, kind="timeout", reason="no result within 60 s")),
     "SubTaskRow-Skipped": row(Skipped(reason="skipped: list failed")),
     "SubTaskRow-plan": SubTaskRow(ordinal=0, state=Ready()),
+    "JobRow-5": JobRow(
+        usage=USAGE,
+        decided=Decided(
+            hold=Hold(
+                on="answer", since=1_790_000_000_000, rule="all_done", reason="1 of 2 succeeded", failed=True
+            ),
+            approved=("plan",),
+            by="ada@example",
+            lease=GRANT,
+            asked=2,
+            hedged=("read-3",),
+            replans=1,
+            replaced=("read-4",),
+            duplicates=(Duplicate(task="c", of="a"),),
+            contradictions=(Contradiction(tasks=("a", "b"), about="the licence"),),
+            votes=(Votes(tasks=("a", "c"), weight=2.5),),
+            refused=("read-3: 40 sub-tasks, at most 12",),
+            rule="quorum",
+            reason="3 of 5 agree",
+        ),
+    ),
+    "NoteRow": NoteRow(
+        note=Note(
+            topic="licences",
+            version=2,
+            value=Inline(value="MIT"),
+            writes=("read-3/2/call_4",),
+            size=5,
+            offset=975,
+        )
+    ),
+    "SubTaskRow-Ready-3": row(Ready(attempt=2, resume=RESUME)),
+    "SubTaskRow-Released-3": row(Released(attempt=2, at=1_790_000_009_500, resume=RESUME)),
+    "SubTaskRow-Running-3": row(Running(attempt=2, run="w1-5f3a", since=1_790_000_009_600, resume=RESUME)),
+    "SubTaskRow-Suspended": row(
+        Suspended(
+            attempt=2,
+            on="child",
+            call="call_3",
+            since=1_790_000_009_900,
+            resume=RESUME,
+            tool="submit_goal",
+            args={"goal": "Audit attrs"},
+            child="acme/c1",
+            grant=GRANT,
+        )
+    ),
+    "SubTaskRow-Hedged": row(Hedged(attempt=3, kind="timeout", reason="no result within 60 s")),
+    "SubTaskRow-Succeeded-2": row(
+        Succeeded(attempt=2, result=Inline(value="MIT"), size=5, offset=975, fingerprint="ab12", cites=("a",))
+    ),
+    "SubTaskRow-step": SubTaskRow(
+        ordinal=7, state=Ready(), step=Step(role="reduce", ordinal=7, of=(Part(task="a"),), text="sum up")
+    ),
 }

@@ -3,26 +3,67 @@
 A field that came later is said in a further record, since a golden file is never written again.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from agents.ports import ModelReply, ToolCall
-from streams.core.commands import Answer, MakeAnswer, MakePlan, RunSubTask, TaskReport, TaskResult
+from streams.core.commands import (
+    Answer,
+    CallEnded,
+    Contradiction,
+    Duplicate,
+    Judge,
+    MakeAnswer,
+    MakePlan,
+    NoteSeen,
+    Part,
+    Resume,
+    RunSubTask,
+    StopAttempt,
+    TaskReport,
+    TaskResult,
+    Votes,
+)
 from streams.core.events import (
+    ApprovalGiven,
+    ApprovalRefused,
     AttemptOverdue,
+    ChildAnswered,
     DeadlinePassed,
     GoalRejected,
+    HedgeDue,
     JobBroken,
+    JobCancelled,
     JobReopened,
     JobSubmitted,
     Kept,
+    MoneyAsked,
+    MoneyGiven,
+    NoteWritten,
+    PlaceAsked,
+    PlaceGiven,
+    PlaceReturned,
     Planned,
     RetryDue,
     SubTaskFailed,
     SubTaskStarted,
     SubTaskSucceeded,
+    SubTaskSuspended,
     Tried,
 )
-from streams.core.goal import Budget, Goal, Header, JoinRule, Limits, Source
+from streams.core.goal import (
+    Asker,
+    Budget,
+    Goal,
+    Header,
+    Hedging,
+    JoinRule,
+    KindTimeout,
+    Limits,
+    Source,
+    TenantRules,
+    Weight,
+)
 from streams.core.plan import SubTask
 from streams.core.values import Grant, Inline, Reference, Usage
 from streams.transcript import (
@@ -52,6 +93,23 @@ GRANT = Grant(calls=15, tokens=60_000)
 ATTEMPT: dict[str, Any] = {"job": JOB, "task": "read-3", "attempt": 2}
 CALL = ToolCall(id="call_1", name="package_metadata", arguments='{"name": "orjson"}')
 SUCCEEDED = SubTaskSucceeded(**ATTEMPT, result=Inline(value={"licence": "MIT"}), size=17, usage=USAGE)
+
+JOIN = JoinRule(
+    strategy="vote",
+    quorum=3,
+    candidates=5,
+    models=("kimi-k2.6", "gpt-5-mini"),
+    equality="judged",
+    counting="weighted",
+    weights=(Weight(model="kimi-k2.6", weight=1.5),),
+    keep=2,
+    row={"type": "object"},
+    duplicates="near",
+    near=0.8,
+    check=True,
+    tie_break=True,
+    chunk_bytes=65_536,
+)
 
 SAMPLES: dict[str, list[Any]] = {
     "job-events": [
@@ -128,6 +186,67 @@ SAMPLES: dict[str, list[Any]] = {
             spent=USAGE,
             by="ada@example",
         ),
+        JobSubmitted(
+            job=JOB,
+            goal=Goal(
+                text=Inline(value="Which licence is it?"),
+                digest="cd" * 32,
+                budget=Budget(subtask=GRANT),
+                limits=Limits(timeouts=(KindTimeout(kind="extract", timeout_s=20.0),), max_replans=2),
+                join=JOIN,
+                answer_schema={"type": "string"},
+                hedge=Hedging(share=0.05, floor_s=2.0, tool_s=1.5),
+                approve=("plan", "tools", "answer"),
+                grow=True,
+                notes=True,
+                on_failure="replan",
+                gate=True,
+                parent="acme/whole",
+                depth=1,
+                asker=Asker(task="audit", attempt=1, call="call_3"),
+                rules=TenantRules(weight=3, jobs=10, day=GRANT),
+            ),
+            source=SOURCE,
+            plan=(SubTask(id="read-1", goal="Read it", parent="list", notes=True),),
+        ),
+        replace(SUCCEEDED, fingerprint="ab12", proposed=(SubTask(id="more", goal="Read on"),), cites=("a",)),
+        HedgeDue(**ATTEMPT, after_ms=4_200),
+        SubTaskSuspended(
+            **ATTEMPT,
+            on="child",
+            call="call_3",
+            tool="submit_goal",
+            args={"goal": "Audit attrs"},
+            child="acme/audit-7-c1",
+            journal=(17, 19),
+            ran_ms=840,
+        ),
+        ChildAnswered(
+            **ATTEMPT,
+            call="call_3",
+            child="acme/audit-7-c1",
+            outcome="partial",
+            answer=CHECK,
+            reason="1 of 2 sub-tasks succeeded",
+        ),
+        NoteWritten(**ATTEMPT, call="call_4", topic="licences", value=Inline(value="MIT"), base=2, size=5),
+        ApprovalGiven(job=JOB, what="plan", task="read-3", by="ada@example", reason="fine"),
+        ApprovalRefused(job=JOB, what="answer", task="read-3", by="ada@example", reason="not this"),
+        JobCancelled(job=JOB, by="ada@example", reason="no longer needed"),
+        PlaceAsked(
+            job="acme/@account",
+            of=JOB,
+            revision=2,
+            priority=7,
+            since=1_790_000_000_000,
+            jobs=10,
+            day=GRANT,
+            want=Grant(calls=4),
+        ),
+        PlaceGiven(job=JOB, revision=2, lease=GRANT),
+        MoneyAsked(job="acme/@account", of=JOB, revision=2, n=3, want=GRANT),
+        MoneyGiven(job=JOB, revision=2, n=3, more=GRANT, reason="the day is nearly spent"),
+        PlaceReturned(job="acme/@account", of=JOB, revision=2, spent=USAGE),
     ],
     "subtasks": [
         MakePlan(
@@ -192,6 +311,73 @@ SAMPLES: dict[str, list[Any]] = {
             text=Inline(value="Sum up"),
             grant=Grant(usd=0.25),
         ),
+        MakePlan(
+            job=JOB,
+            task="~replan-1",
+            attempt=1,
+            ordinal=6,
+            timeout_s=120.0,
+            text=Inline(value="Sum up"),
+            weight=3,
+            failure="read-4 failed",
+            known=(TaskResult(task="list", goal="List", outcome="succeeded", result=CHECK),),
+            notes=True,
+        ),
+        RunSubTask(
+            **ATTEMPT,
+            ordinal=1,
+            timeout_s=60.0,
+            goal="Read it",
+            kind="extract",
+            weight=3,
+            fallback=1,
+            hedge_of="read-2",
+            fingerprint=True,
+            growth=12,
+            notes=(NoteSeen(topic="licences", version=2, value=Inline(value="MIT")),),
+            notes_at=977,
+            ask=True,
+            may_submit=True,
+            depth=1,
+            resume=Resume(
+                number=1,
+                journal=(17, 19),
+                ended=(
+                    CallEnded(
+                        call="call_3", outcome="partial", child="acme/c1", answer=CHECK, reason="1 of 2"
+                    ),
+                ),
+            ),
+        ),
+        MakeAnswer(
+            job=JOB,
+            task="~reduce-1",
+            attempt=1,
+            ordinal=7,
+            timeout_s=120.0,
+            text=Inline(value="Sum up"),
+            join=JOIN,
+            schema={"type": "string"},
+            parts=(Part(task="read-3", part=2, parts=3),),
+            reduce=True,
+            contradictions=(Contradiction(tasks=("a", "b"), about="the licence"),),
+            weight=3,
+        ),
+        Judge(
+            job=JOB,
+            task="~check",
+            attempt=1,
+            ordinal=7,
+            timeout_s=120.0,
+            asks="check",
+            text=Inline(value="Sum up"),
+            model="kimi-k2.6",
+            results=(TaskResult(task="read-3", goal="Read", outcome="succeeded", result=CHECK),),
+            priority=7,
+            grant=GRANT,
+            weight=3,
+        ),
+        StopAttempt(**ATTEMPT, ordinal=4, lanes=8, reason="the job has ended by the rule deadline"),
     ],
     "transcripts": [
         ModelCalled(
@@ -280,6 +466,25 @@ SAMPLES: dict[str, list[Any]] = {
             answered_at=1_790_000_012_345,
             revision=2,
             source=SOURCE,
+        ),
+        Answer(
+            job=JOB,
+            id="audit-7",
+            tenant="acme",
+            outcome="cancelled",
+            rule="cancelled",
+            subtasks=(
+                TaskReport(task="more", outcome="succeeded", attempts=1, parent="read-3", hedged=True),
+            ),
+            used=("a", "b"),
+            cites=("a",),
+            duplicates=(Duplicate(task="c", of="a"),),
+            contradictions=(Contradiction(tasks=("a", "b"), about="the licence"),),
+            votes=(Votes(tasks=("a", "c"), weight=2.5),),
+            refused=("read-3: 40 sub-tasks, at most 12",),
+            replans=1,
+            parent="acme/whole",
+            by="ada@example",
         ),
     ],
     "dead-letters": [

@@ -8,7 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from hypothesis import strategies as st
 
-from streams.core.values import Json
+from streams.core.values import ACCOUNT, Json
 from streams.wire.bounds import RECORDS, Bounds, Limit
 
 I64 = st.integers(-(2**63), 2**63 - 1)
@@ -37,6 +37,8 @@ def scalar_of(hint: Any, limit: Limit) -> st.SearchStrategy[Any]:
             allow_nan=False,
             allow_infinity=False,
         )
+    if hint is str and limit.get("pattern", "").endswith(f"/{ACCOUNT}$"):
+        return NAME.map(lambda tenant: f"{tenant}/{ACCOUNT}")
     if hint is str and "|" in limit.get("pattern", ""):
         return st.sampled_from(limit["pattern"].strip("^()$").split("|"))
     if hint is str and "pattern" in limit:

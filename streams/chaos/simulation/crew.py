@@ -1,5 +1,6 @@
 """The crew of simulated workers: the real agents, on the endpoint and the tools in memory."""
 
+from agents.judge import ModelJudge
 from agents.models.retry import PatientModel
 from agents.planner import ModelPlanner
 from agents.ports import Attempt, Crew, Done, GaveUp, Model, Tools
@@ -28,6 +29,7 @@ def crew(model: Model, tools: Tools) -> Crew:
         planner=ModelPlanner(patient, tools),
         sub_agent=NamedAgent(ToolUsingAgent(patient, tools)),
         synthesiser=ModelSynthesiser(patient),
+        judge=ModelJudge(patient),
         tools=tools,
         close=_nothing,
     )

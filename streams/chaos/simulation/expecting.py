@@ -13,7 +13,7 @@ import orjson
 from agents.plain_attempt import PlainAttempt
 from agents.ports import Crew, Done, GaveUp, PlanMade, PlanRefused
 from streams.chaos.evidence import Expected
-from streams.core.commands import Answer, Command, MakeAnswer, MakePlan, RunSubTask
+from streams.core.commands import Answer, Command, Judge, MakeAnswer, MakePlan, RunSubTask
 from streams.core.events import JobSubmitted, Planned, SubTaskFailed, SubTaskSucceeded
 from streams.core.job import absorb
 from streams.core.release import places, release
@@ -84,6 +84,8 @@ async def _ended(
             return await crew.sub_agent.run(command, attempt)
         case MakeAnswer():
             return await crew.synthesiser.answer(command, attempt)
+        case Judge():
+            return await crew.judge.judge(command, attempt)
 
 
 def _event(command: Command, ended: PlanMade | PlanRefused | Done | GaveUp) -> AttemptEvent:

@@ -1,0 +1,146 @@
+"""Attempts of sub-tasks: they begin, end, are late, and are followed by others."""
+
+from typing import assert_never
+
+from streams.core import steps
+from streams.core.ending import Folded, finish
+from streams.core.events import (
+    BUDGET,
+    UNREADABLE,
+    AttemptOverdue,
+    Planned,
+    RetryDue,
+    SubTaskEvent,
+    SubTaskFailed,
+    SubTaskStarted,
+    SubTaskSucceeded,
+)
+from streams.core.granting import had_all, learned, too_small
+from streams.core.money import lose, over_budget, told_late
+from streams.core.moves import fail_for_good, put, spend, succeed
+from streams.core.seconds import seconds_of
+from streams.core.settling import settle, take_plan
+from streams.core.states import Backoff, Failed, Open, Ready, Released, Running, SubTaskState, Succeeded
+from streams.core.values import ANSWER, PLAN, Grant
+
+
+def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
+    """Apply an event of one sub-task; events of other attempts than the present one change nothing.
+
+    Ready and Released are told apart nowhere here: a replay, which folds the same events without
+    pacing, must see the same life. So an overdue start is not rechecked against its release.
+    """
+    match event, state:
+        case SubTaskStarted(attempt=attempt, run=run), (
+            Ready(attempt=now, grant=grant) | Released(attempt=now, grant=grant)
+        ) if attempt == now:
+            return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at, grant=grant)}), ()
+        case SubTaskStarted(attempt=attempt, run=run), Running(attempt=now, run=before, grant=grant) if (
+            attempt == now
+        ):
+            if run == before:
+                return job, ()
+            return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at, grant=grant)}), ()
+        case SubTaskFailed(kind=kind, attempt=attempt), _ if (
+            kind == UNREADABLE and attempt == job.revision.before(event.task)
+        ):
+            return job, ()  # told of it again; it is redriven since, so it can be read now
+        case (
+            (Planned() | SubTaskSucceeded() | SubTaskFailed()),
+            Ready(attempt=now, grant=grant)
+            | Released(attempt=now, grant=grant)
+            | Running(attempt=now, grant=grant),
+        ) if event.attempt == now and (event.task == PLAN or not isinstance(event, Planned)):
+            return end(spend(job, event.usage), event, grant)
+        case ((Planned() | SubTaskSucceeded() | SubTaskFailed()), _) if job.lost:
+            return told_late(job, event), ()
+        case AttemptOverdue(attempt=attempt), (Ready(attempt=now) | Released(attempt=now)) if attempt == now:
+            seconds = job.submitted.goal.limits.start_timeout_s
+            return fail(
+                lose(job, event.task, state),
+                event,
+                "not_started",
+                f"no lane started it within {seconds:g} s",
+                event.retry_in,
+            )
+        case AttemptOverdue(attempt=attempt), Running(attempt=now, since=since) if attempt == now:
+            seconds = seconds_of(job, event.task)
+            if event.at < since + seconds * 1000:
+                return job, ()
+            return fail(
+                lose(job, event.task, state),
+                event,
+                "timeout",
+                f"no result within {seconds:g} s",
+                event.retry_in,
+            )
+        case RetryDue(attempt=attempt), Backoff(attempt=now, until=due) if attempt == now and event.at >= due:
+            return put(job, {event.task: Ready(attempt=now)}), ()
+        case _:
+            return job, ()
+
+
+def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed, grant: Grant | None) -> Folded:
+    """An attempt with this grant has ended; its usage is already counted."""
+    match event:
+        case SubTaskFailed(kind=kind) if kind == BUDGET and grant is not None:
+            return run_short(job, event, grant)
+        case SubTaskFailed(kind=kind, reason=reason, retry_in=retry_in):
+            return fail(job, event, kind, reason, retry_in, final=event.final)
+        case Planned(plan=plan):
+            return take_plan(job, event, plan)
+        case SubTaskSucceeded(result=result, size=size, attempt=attempt):
+            if event.task == PLAN:
+                return finish(job, event, rule="planning", reason="the planner sent no plan", failed=True)
+            state = Succeeded(
+                attempt=attempt,
+                result=result,
+                size=size,
+                offset=event.offset,
+                fingerprint=event.fingerprint,
+                cites=event.cites,
+            )
+            job = succeed(learned(job, event, grant), event.task, state)
+            if event.task in job.steps:
+                return steps.succeeded(job, event)
+            return finish(job, event, rule="all_done") if event.task == ANSWER else settle(job, event)
+        case _:
+            assert_never(event)
+
+
+def fail(
+    job: Open, event: SubTaskEvent, kind: str, reason: str, retry_in: float, *, final: bool = False
+) -> Folded:
+    """An attempt failed: the next one, after its wait, or the end of the sub-task."""
+    tried = event.attempt - job.revision.before(event.task)
+    if not final and tried < job.submitted.goal.limits.max_attempts and not over_budget(job):
+        after = event.attempt + 1
+        if retry_in > 0:
+            return put(job, {event.task: Backoff(attempt=after, until=event.at + int(retry_in * 1000))}), ()
+        return put(job, {event.task: Ready(attempt=after)}), ()
+    if event.task == PLAN:
+        return finish(job, event, rule="planning", reason=f"no plan: {reason}", failed=True)
+    if event.task == ANSWER:
+        return finish(job, event, rule="synthesis", reason=f"no synthesis, joined results instead: {reason}")
+    failed = Failed(attempt=event.attempt, kind=kind, reason=reason)
+    if event.task in job.steps:
+        return steps.failed(put(job, {event.task: failed}), event)
+    return settle(fail_for_good(job, event.task, failed), event)
+
+
+def run_short(job: Open, event: SubTaskFailed, grant: Grant) -> Folded:
+    """An attempt needed more than its grant: another one has more, or the budget is too small.
+
+    It is for the attempt to say that asking again brings nothing, and for the job to grant more.
+    """
+    if event.task == PLAN:
+        return finish(job, event, rule="budget", reason=f"no plan: {event.reason}", failed=True)
+    if event.task == ANSWER:
+        reason = f"no synthesis, joined results instead: {event.reason}"
+        return finish(job, event, rule="budget", reason=reason)
+    if had_all(job, grant, event.usage):
+        # The others would fail one by one, each with less.
+        state = Failed(attempt=event.attempt, kind=event.kind, reason=event.reason)
+        reason = f"too little is left of the budget for {event.task}: {event.reason}"
+        return finish(fail_for_good(job, event.task, state), event, rule="budget", reason=reason)
+    return fail(too_small(job, grant), event, event.kind, event.reason, event.retry_in)

@@ -1,0 +1,51 @@
+"""A job between its plan and its join: sub-tasks open, end, and the rules of its goal decide what follows."""
+
+from dataclasses import replace
+
+from streams.core.admission import problems
+from streams.core.ending import Folded, finish
+from streams.core.events import Event, JobSubmitted, Planned
+from streams.core.joining import join
+from streams.core.money import over_budget
+from streams.core.opening import nodes_of
+from streams.core.plan import Plan
+from streams.core.states import Open, Ready, SubTaskState, Waiting
+from streams.core.values import TaskId
+
+
+def take_plan(job: Open, event: Planned | JobSubmitted, plan: Plan) -> Folded:
+    """Open the plan's sub-tasks; a plan that breaks the rules fails the job with the reasons."""
+    if wrong := problems(plan, max_subtasks=job.submitted.goal.limits.max_subtasks):
+        return finish(job, event, rule="planning", reason="; ".join(wrong), failed=True)
+    states: dict[TaskId, SubTaskState] = {
+        task.id: Waiting(missing=len(set(task.dep))) if task.dep else Ready() for task in plan
+    }
+    ready = tuple(task.id for task in plan if not task.dep)
+    return settle(replace(job, nodes=nodes_of(plan), states=states, ready=ready, outstanding=0), event)
+
+
+def settle(job: Open, event: Event) -> Folded:
+    """After a sub-task ended: end the job, begin the join, or go on.
+
+    A plan of one sub-task that succeeded leaves nothing to join: its result is the answer, as it is
+    (a claim check stays one), and no model is asked to say it again. Its budget is not asked either,
+    since nothing is left to spend it on.
+    """
+    rule = job.submitted.goal.join
+    total = len(job.nodes)
+    if job.ended < total:
+        if job.failed / total > rule.fail_fast_ratio:
+            share = f"{rule.fail_fast_ratio:g}"
+            reason = f"{job.failed} of {total} sub-tasks failed, more than the share of {share}"
+            return finish(job, event, rule="fail_fast", reason=reason)
+        if spent := over_budget(job):
+            return finish(job, event, rule="budget", reason=spent)
+        return job, ()
+    if job.succeeded == 0 or job.succeeded / total < rule.min_success_ratio:
+        reason = f"{job.succeeded} of {total} sub-tasks succeeded"
+        return finish(job, event, rule="all_done", reason=reason)
+    if total == 1:
+        return finish(job, event, rule="all_done")
+    if spent := over_budget(job):
+        return finish(job, event, rule="budget", reason=spent)
+    return join(job, event)
