@@ -44,6 +44,7 @@ SCHEMA: Final[Mapping[str, Any]] = {
                     {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
                 ],
             },
+            "notes": {"type": ["boolean", "null"], "description": "It reads and writes shared notes."},
             "prompt": _TEXT,
             "type": _TEXT,
             "deps": _IDS,
@@ -111,6 +112,7 @@ def _proposal(entry: Json, faults: list[str]) -> Proposal | None:
         tool=_text(entry, "tool", faults, optional=True) or None,
         args=_arguments(entry, faults),
         input=_share(entry, faults),
+        notes=entry.get("notes") is True,
     )
     return proposal if not faults else None
 

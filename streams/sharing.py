@@ -6,14 +6,15 @@ from sys import intern
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from streams.core.goal import Budget, JoinRule, Limits
-from streams.core.states import FIRST, Open, Ready, SubTaskState
+from streams.core.goal import Budget, Hedging, JoinRule, Limits, TenantRules
+from streams.core.states import FIRST, UNDECIDED, Open, Ready, SubTaskState
 from streams.core.values import PLAN
 
 T = TypeVar("T", bound=Hashable)
 
 _USUAL: Final[Mapping[Any, Any]] = {
-    usual: usual for usual in (FIRST, Budget(), JoinRule(), Limits(), Ready())
+    usual: usual
+    for usual in (FIRST, UNDECIDED, Budget(), Hedging(), JoinRule(), Limits(), Ready(), TenantRules())
 }
 _PLANNING: Final = MappingProxyType({PLAN: _USUAL[Ready()]})
 _NO_PLAN: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -28,6 +29,8 @@ def shared(job: Open) -> Open:
         budget=_one(submitted.goal.budget),
         limits=_one(submitted.goal.limits),
         join=_one(submitted.goal.join),
+        hedge=_one(submitted.goal.hedge),
+        rules=_one(submitted.goal.rules),
     )
     source = replace(submitted.source, topic=intern(submitted.source.topic))
     return replace(
@@ -35,6 +38,7 @@ def shared(job: Open) -> Open:
         submitted=replace(submitted, goal=goal, source=source),
         nodes=job.nodes or _NO_PLAN,
         revision=_one(job.revision),
+        decided=_one(job.decided),
         states=_PLANNING if states == _PLANNING else {task: _ready(state) for task, state in states.items()},
     )
 
@@ -45,5 +49,8 @@ def _ready(state: SubTaskState) -> SubTaskState:
 
 def _one(part: T) -> T:
     """The usual one, where *part* is the same."""
-    found: T = _USUAL.get(part, part)
+    try:
+        found: T = _USUAL.get(part, part)
+    except TypeError:  # it holds a JSON Schema, which has no hash, and is not the usual one
+        return part
     return found

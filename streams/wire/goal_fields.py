@@ -1,30 +1,33 @@
 """The fields that a goal may have, and their bounds: the model of the records of ``goals``."""
 
 import difflib
-import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from agents.plan_entries import SCHEMA as PLAN_SCHEMA
 from streams.core import goal as core
 from streams.core.values import Inline, Json
-from streams.wire import bounds
+from streams.wire.rule_fields import (
+    NAME,
+    BudgetFields,
+    Fields,
+    HedgeFields,
+    JobName,
+    JoinFields,
+    LimitFields,
+    Name,
+    ParentFields,
+    Schema,
+)
 
-NAME: Final = re.compile(bounds.NAME)
-"""What ids and tenants are made of."""
+__all__ = ["NAME", "BadFields", "GoalFields", "read_fields"]
 
-_GOAL, _LIMITS, _JOIN = core.Goal(text=Inline(value="")), core.Limits(), core.JoinRule()
+_GOAL = core.Goal(text=Inline(value=""))
 DEFAULT_TENANT: Final = _GOAL.tenant
 _REASON_CHARS: Final = 600
-
-
-def _name(text: str) -> str:
-    if NAME.fullmatch(text) is None:
-        raise PydanticCustomError("name", "should be 1 to 128 letters, digits or . _ ~ -")
-    return text
 
 
 def _words(text: str) -> str:
@@ -33,52 +36,7 @@ def _words(text: str) -> str:
     return text.strip()
 
 
-Name = Annotated[str, AfterValidator(_name)]
-Ratio = Annotated[float, Field(ge=0, le=1)]
-
-
-class _Fields(BaseModel):
-    # Unknown fields are refused: a mistyped `deadline_s` would cost money silently.
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class LimitFields(_Fields):
-    """How much the job may do at once and in all."""
-
-    max_subtasks: Annotated[int, Field(ge=1, le=100, description="Sub-tasks in the plan.")] = (
-        _LIMITS.max_subtasks
-    )
-    concurrency: Annotated[int, Field(ge=1, le=10_000, description="Sub-tasks running at once.")] = (
-        _LIMITS.concurrency
-    )
-    timeout_s: Annotated[float, Field(gt=0, le=86_400, description="Seconds one attempt may run.")] = (
-        _LIMITS.timeout_s
-    )
-    max_attempts: Annotated[int, Field(ge=1, le=10, description="Attempts a sub-task has.")] = (
-        _LIMITS.max_attempts
-    )
-
-
-class JoinFields(_Fields):
-    """When results make an answer."""
-
-    min_success_ratio: Annotated[
-        Ratio, Field(description="Share that must succeed for a partial answer.")
-    ] = _JOIN.min_success_ratio
-    fail_fast_ratio: Annotated[Ratio, Field(description="Share of failures beyond which the job ends.")] = (
-        _JOIN.fail_fast_ratio
-    )
-
-
-class BudgetFields(_Fields):
-    """What the job may spend; no limit where nothing is said."""
-
-    tokens: Annotated[int | None, Field(gt=0, le=10**15, description="Tokens, in and out.")] = None
-    calls: Annotated[int | None, Field(gt=0, le=10**15, description="Model calls.")] = None
-    usd: Annotated[float | None, Field(gt=0, le=10**15, description="US dollars, at list prices.")] = None
-
-
-class GoalFields(_Fields):
+class GoalFields(Fields):
     """A goal, as a JSON object on ``goals`` or as the data of a CloudEvent."""
 
     goal: Annotated[str, AfterValidator(_words), Field(description="What is to be achieved, in words.")]
@@ -99,7 +57,7 @@ class GoalFields(_Fields):
     tools: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=128)]],
         Field(max_length=128, description="Names of the tools that sub-agents may use."),
-    ] = []
+    ] = []  # noqa: RUF012 - pydantic copies it for each value
     model: Annotated[
         str | None,
         Field(min_length=1, max_length=256, description="The model; the worker's own where not said."),
@@ -111,6 +69,25 @@ class GoalFields(_Fields):
     budget: BudgetFields = BudgetFields()
     limits: LimitFields = LimitFields()
     join: JoinFields = JoinFields()
+    hedge: HedgeFields = HedgeFields()
+    answer_schema: Annotated[Schema, Field(description="JSON Schema that the answer keeps to.")] = None
+    approve: Annotated[
+        list[core.Approval], Field(max_length=3, description="What waits for a person's approval.")
+    ] = []  # noqa: RUF012 - pydantic copies it for each value
+    grow: Annotated[bool, Field(description="Sub-agents may propose further sub-tasks.")] = False
+    notes: Annotated[bool, Field(description="Sub-tasks that the plan names share notes.")] = False
+    on_failure: Annotated[
+        core.OnFailure, Field(description="Go on without a failed sub-task, or ask a planner again.")
+    ] = _GOAL.on_failure
+    parent: Annotated[JobName | ParentFields | None, Field(description="The job that it works for.")] = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.join.candidates is not None and self.plan is not None:
+            raise PydanticCustomError("candidates", "has a plan and join.candidates: give one of them")
+        if self.join.candidates is not None and self.join.candidates > self.limits.max_subtasks:
+            raise PydanticCustomError("candidates", "join.candidates is more than limits.max_subtasks")
+        return self
 
     @property
     def items(self) -> int | None:
@@ -122,6 +99,7 @@ _NESTED: Final[Mapping[str, type[BaseModel]]] = {
     "budget": BudgetFields,
     "limits": LimitFields,
     "join": JoinFields,
+    "hedge": HedgeFields,
 }
 
 
@@ -144,7 +122,7 @@ def read_fields(written: Mapping[str, Json]) -> GoalFields:
 
 
 def _problem(problem: ErrorDetails) -> str:
-    place = [str(part)[:64] for part in problem["loc"]]
+    place = [str(part)[:64] for part in problem["loc"]] or ["goal"]
     # Behind a field of the goal stand a list's index or a validator's name, behind those of the
     # nested objects their own fields.
     field = ".".join(place[:2]) if place[0] in _NESTED else place[0]

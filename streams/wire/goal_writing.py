@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 from uuid import uuid4
 
+from streams.core.goal import Approval, Counting, Duplicates, Equality, OnFailure, Strategy
 from streams.core.values import JobId, Json
 from streams.wire.envelope import dump, parse
 from streams.wire.goal_fields import read_fields
@@ -19,24 +20,53 @@ class LimitOptions(TypedDict, total=False):
         concurrency: Sub-tasks running at once.
         timeout_s: Seconds one attempt may run.
         max_attempts: Attempts a sub-task has.
+        timeouts: Seconds one attempt may run, by the kind of sub-task, where they differ.
+        max_replans: How often a planner may be asked again.
     """
 
     max_subtasks: int
     concurrency: int
     timeout_s: float
     max_attempts: int
+    timeouts: Mapping[str, float]
+    max_replans: int
 
 
 class JoinOptions(TypedDict, total=False):
-    """When results make an answer.
-
-    Attributes:
-        min_success_ratio: Share of sub-tasks (0 to 1) that must succeed for a partial answer.
-        fail_fast_ratio: Share of failures beyond which the job ends at once.
-    """
+    """When and how results make an answer: see :class:`streams.core.goal.JoinRule`."""
 
     min_success_ratio: float
     fail_fast_ratio: float
+    strategy: Strategy
+    quorum: int | None
+    candidates: int | None
+    models: list[str]
+    equality: Equality
+    counting: Counting
+    weights: Mapping[str, float]
+    keep: int
+    row: Json
+    duplicates: Duplicates
+    near: float
+    check: bool
+    tie_break: bool
+    chunk_bytes: int
+
+
+class HedgeOptions(TypedDict, total=False):
+    """When a second attempt begins beside a slow one: see :class:`streams.core.goal.Hedging`."""
+
+    share: float
+    floor_s: float
+    tool_s: float
+
+
+class AllowanceOptions(TypedDict, total=False):
+    """What one sub-task may spend, all its attempts together."""
+
+    tokens: int
+    calls: int
+    usd: float
 
 
 class BudgetOptions(TypedDict, total=False):
@@ -46,11 +76,13 @@ class BudgetOptions(TypedDict, total=False):
         tokens: Tokens, in and out.
         calls: Model calls.
         usd: US dollars, at list prices.
+        subtask: What each sub-task may spend.
     """
 
     tokens: int
     calls: int
     usd: float
+    subtask: AllowanceOptions
 
 
 class GoalOptions(TypedDict, total=False):
@@ -67,6 +99,12 @@ class GoalOptions(TypedDict, total=False):
             or a ``tool`` with ``args``, and the ids it depends on as ``dep``.
         model: The model; the worker's own where not said.
         deadline_s: Seconds until it is answered with what is there.
+        answer_schema: JSON Schema that the answer keeps to.
+        approve: What waits for a person: ``plan``, ``tools``, ``answer``.
+        grow: Sub-agents may propose further sub-tasks.
+        notes: Sub-tasks that the plan names share notes.
+        on_failure: ``go_on`` without a failed sub-task, or ``replan``.
+        parent: The job that it works for, ``tenant/id``.
     """
 
     id: str
@@ -80,6 +118,13 @@ class GoalOptions(TypedDict, total=False):
     budget: BudgetOptions
     limits: LimitOptions
     join: JoinOptions
+    hedge: HedgeOptions
+    answer_schema: Mapping[str, Json] | None
+    approve: list[Approval]
+    grow: bool
+    notes: bool
+    on_failure: OnFailure
+    parent: str | Mapping[str, Json] | None
 
 
 def write_goal(text: str, **options: Unpack[GoalOptions]) -> tuple[JobId, bytes]:

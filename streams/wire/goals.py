@@ -8,14 +8,24 @@ ones where they can be claimed.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from agents.strict_json import NoOneMeaning, decode
 from streams.core.events import JobSubmitted
-from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
-from streams.core.values import Inline, JobId, Json
+from streams.core.goal import (
+    Asker,
+    Budget,
+    Goal,
+    Hedging,
+    JoinRule,
+    KindTimeout,
+    Limits,
+    Source,
+    Weight,
+)
+from streams.core.values import Grant, Inline, JobId, Json
 from streams.log import Headers, Record
 from streams.wire import cloud_events, values
 from streams.wire.cloud_events import BadCloudEvent, CloudEvent
@@ -23,6 +33,7 @@ from streams.wire.envelope import Unreadable, parse
 from streams.wire.goal_fields import DEFAULT_TENANT, NAME, BadFields, GoalFields, read_fields
 from streams.wire.goal_plan import brought_plan
 from streams.wire.headers import read_headers, too_many
+from streams.wire.rule_fields import ParentFields
 
 DEPTH: Final = values.DEPTH
 """Levels of nesting of a goal."""
@@ -197,8 +208,42 @@ def _goal(fields: GoalFields, digest: str) -> Goal:
         tools=tuple(dict.fromkeys(fields.tools)),
         model=fields.model,
         deadline_s=fields.deadline_s,
-        budget=Budget(**fields.budget.model_dump()),
-        limits=Limits(**fields.limits.model_dump()),
-        join=JoinRule(**fields.join.model_dump()),
+        budget=_budget(fields),
+        limits=_limits(fields),
+        join=_join(fields),
         digest=digest,
+        answer_schema=fields.answer_schema,
+        hedge=Hedging(**fields.hedge.model_dump()),
+        approve=tuple(dict.fromkeys(fields.approve)),
+        grow=fields.grow,
+        notes=fields.notes,
+        on_failure=fields.on_failure,
+        **_parent(fields.parent),
     )
+
+
+def _budget(fields: GoalFields) -> Budget:
+    given = fields.budget
+    subtask = None if given.subtask is None else Grant(**given.subtask.model_dump())
+    return Budget(tokens=given.tokens, calls=given.calls, usd=given.usd, subtask=subtask)
+
+
+def _limits(fields: GoalFields) -> Limits:
+    given = fields.limits.model_dump(exclude={"timeouts"})
+    timeouts = tuple(KindTimeout(kind=kind, timeout_s=s) for kind, s in fields.limits.timeouts.items())
+    return Limits(**given, timeouts=timeouts)
+
+
+def _join(fields: GoalFields) -> JoinRule:
+    given = fields.join.model_dump(exclude={"weights", "models", "row"})
+    weights = tuple(Weight(model=model, weight=weight) for model, weight in fields.join.weights.items())
+    return JoinRule(**given, weights=weights, models=tuple(fields.join.models), row=fields.join.row)
+
+
+def _parent(given: str | ParentFields | None) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        return {"parent": given, "depth": 1}
+    asker = given.task and Asker(task=given.task, attempt=given.attempt, call=given.call)
+    return {"parent": given.job, "depth": given.depth, "asker": asker or None}

@@ -175,18 +175,18 @@ def test_large_values_go_by_claim_check() -> None:
 
 def test_a_dead_letter_too_large_for_the_log_tells_what_was_lost() -> None:
     async def story(town: Town) -> None:
-        value = b"\xff" * 1_990
+        value = b"\xff" * 3_990
         town.send(value, {"goal": "x"})
-        town.cluster.limits = Limits(record_bytes=1_000)
+        town.cluster.limits = Limits(record_bytes=2_000)
         town.start()
         await asyncio.sleep(5)
         (letter,) = town.buried()
-        assert (letter.value, letter.lost_bytes) == (None, 1_990)
+        assert (letter.value, letter.lost_bytes) == (None, 3_990)
         assert letter.lost_digest == sha256(value).hexdigest()
         assert "not UTF-8" in letter.reason
         assert town.taken() == 2
 
-    told(story, limits=Limits(record_bytes=2_000))
+    told(story, limits=Limits(record_bytes=4_000))
 
 
 def test_a_goal_that_the_log_refuses_is_rejected() -> None:

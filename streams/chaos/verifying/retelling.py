@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from streams.chaos.evidence import Finding
 from streams.chaos.verifying.facts import Facts, Place, place_of, stands
-from streams.core.commands import Answer, Command
+from streams.core.commands import Answer, Bury, Command
 from streams.core.events import (
     UNREADABLE,
     Event,
@@ -142,7 +142,7 @@ def _fold(
         for effect in effects:
             if isinstance(effect, Answer):
                 told.answers[effect.job, effect.revision] = record, effect
-            else:
+            elif isinstance(effect, Bury):
                 told.buried.add(place_of(record))
         if after is not before:
             jobs[event.job] = after
