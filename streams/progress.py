@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, assert_never
 from streams.core.commands import Answer, Outcome
 from streams.core.events import Event
 from streams.core.job import absorb
-from streams.core.states import Account, Finished, Job, New, Open, Running
+from streams.core.states import Account, Finished, Job, New, Open, Running, Stopped
 from streams.core.values import ANSWER, NO_USAGE, Inline, JobId, Usage
 
 Phase: TypeAlias = Literal["planning", "running", "answering", "finished"]
@@ -26,7 +26,7 @@ class JobProgress:
         running: Sub-tasks with an attempt under way.
         failed: Sub-tasks that failed for good.
         skipped: Sub-tasks that will not run, since a dependency failed for good.
-        unfinished: Sub-tasks that had no end when the job ended.
+        unfinished: Sub-tasks that had no end when the job ended, or were stopped.
         usage: What the job has spent so far, planner and synthesis included.
     """
 
@@ -99,6 +99,7 @@ class Progress:
 def _under_way(job: Open, text: str) -> JobProgress:
     phase: Phase = "answering" if ANSWER in job.states else "running" if job.nodes else "planning"
     running = sum(isinstance(job.states[name], Running) for name in job.nodes)
+    stopped = sum(isinstance(job.states[name], Stopped) for name in job.nodes)
     return JobProgress(
         job=job.submitted.job,
         text=text,
@@ -108,7 +109,8 @@ def _under_way(job: Open, text: str) -> JobProgress:
         running=running,
         succeeded=job.succeeded,
         failed=job.failed,
-        skipped=job.skipped,
+        skipped=job.skipped - stopped,
+        unfinished=stopped,
         usage=job.usage,
     )
 

@@ -24,6 +24,7 @@ from streams.core.states import (
     Open,
     Ready,
     Skipped,
+    Stopped,
     SubTaskState,
     Succeeded,
 )
@@ -341,7 +342,7 @@ def rebuild(goal: GoalRow, counted: JobRow, rows: dict[TaskId, SubTaskRow], note
         outstanding=sum(isinstance(state, OUT) for state in states.values()),
         succeeded=count(Succeeded),
         failed=count(Failed),
-        skipped=count(Skipped),
+        skipped=count(Skipped, Stopped),
         usage=counted.usage,
         revision=goal.revision,
         lost=counted.lost,

@@ -42,6 +42,7 @@ from streams.core.states import (
     Released,
     Running,
     Skipped,
+    Stopped,
     SubTaskState,
     Succeeded,
     Suspended,
@@ -140,6 +141,8 @@ def state(what: SubTaskState | None) -> str:
             return f"Failed: {kind}"
         case Skipped(reason=reason):
             return f"Skipped: {cut(reason)}"
+        case Stopped(reason=reason):
+            return f"Stopped: {cut(reason)}"
 
 
 def order(command: Command) -> str:

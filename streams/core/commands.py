@@ -151,6 +151,8 @@ class RunSubTask:
             begins with a later one.
         hedge_of: The sub-task whose attempt still runs while this one begins beside it.
         fingerprint: Its success is to bring a fingerprint.
+        schema: JSON Schema that its result must keep to, since it may be the answer. None: that of its kind.
+        text: The goal of its job, where it is to work on that itself; *goal* only names it then.
         growth: How many further sub-tasks it may propose.
         notes: The job's shared notes up to *notes_at*, where it may read and write them; else None.
         notes_at: Offset of the last event that is in them.
@@ -181,6 +183,8 @@ class RunSubTask:
     fallback: int = 0
     hedge_of: TaskId | None = None
     fingerprint: bool = False
+    schema: Json = None
+    text: Value | None = None
     growth: int = 0
     notes: tuple[NoteSeen, ...] | None = None
     notes_at: int = -1

@@ -17,6 +17,7 @@ from streams.core.states import (
     Released,
     Running,
     Skipped,
+    Stopped,
     SubTaskState,
     Succeeded,
     Suspended,
@@ -101,6 +102,8 @@ def begun(state: SubTaskState) -> int:
             return 0
         case Ready(attempt=following) | Backoff(attempt=following) | Released(attempt=following):
             return following - 1
+        case Stopped(tried=tried):
+            return tried
         case (
             Running(attempt=attempt)
             | Suspended(attempt=attempt)

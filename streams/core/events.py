@@ -205,6 +205,7 @@ class Kept:
     result: Value
     size: int
     offset: int
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from streams.core.states import (
     Released,
     Running,
     Skipped,
+    Stopped,
     SubTaskState,
     Succeeded,
     Waiting,
@@ -60,8 +61,8 @@ def put(job: Open, changes: Mapping[TaskId, SubTaskState]) -> Open:
                 succeeded += 1
             case Failed() if task in job.nodes:
                 failed += 1
-            case Skipped():
-                skipped += 1
+            case Skipped() | Stopped() if task in job.nodes:
+                skipped += not isinstance(before, Skipped | Stopped)
             case _:
                 pass
     return Open(

@@ -26,7 +26,13 @@ def reopened(event: JobReopened) -> Open:
     nodes = nodes_of(event.plan)
     revision = Revision(number=event.revision, opened_at=event.at, tried=event.tried)
     states: dict[TaskId, SubTaskState] = {
-        kept.task: Succeeded(attempt=kept.attempt, result=kept.result, size=kept.size, offset=kept.offset)
+        kept.task: Succeeded(
+            attempt=kept.attempt,
+            result=kept.result,
+            size=kept.size,
+            offset=kept.offset,
+            fingerprint=kept.fingerprint,
+        )
         for kept in event.kept
         if kept.task in nodes
     }

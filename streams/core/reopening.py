@@ -72,7 +72,10 @@ def reopening(
     job = _with_late_results(job, unused)
     kept = [task for task in job.nodes if isinstance(job.states[task], Succeeded)]
     large = too_large(job, kept)
-    tried = {task: _tried(job, task) for task in (*job.nodes, PLAN, ANSWER) if task not in kept}
+    # Steps, too, those of an earlier revision among them: no attempt may run under the name of another.
+    earlier = (each.task for each in job.revision.tried)
+    names = dict.fromkeys((*job.nodes, PLAN, ANSWER, *job.steps, *earlier))
+    tried = {task: _tried(job, task) for task in names if task not in kept}
     return JobReopened(
         job=job.submitted.job,
         revision=finished.revision + 1,
@@ -129,7 +132,13 @@ def _with_late_results(job: Open, unused: Iterable[Ended]) -> Open:
             case SubTaskSucceeded(task=task, attempt=attempt, result=result, size=size) if (
                 task in job.nodes and not isinstance(job.states[task], Succeeded)
             ):
-                result_of = Succeeded(attempt=attempt, result=result, size=size, offset=event.offset)
+                result_of = Succeeded(
+                    attempt=attempt,
+                    result=result,
+                    size=size,
+                    offset=event.offset,
+                    fingerprint=event.fingerprint,
+                )
                 job = put(job, {task: result_of})
             case Planned(task=task, plan=plan) if (
                 task == PLAN
@@ -172,7 +181,14 @@ def _kept(job: Open, task: TaskId, *, by_claim: bool) -> Kept:
     state = job.states[task]
     assert isinstance(state, Succeeded)
     result = on_the_log(job, state) if by_claim and isinstance(state.result, Inline) else state.result
-    return Kept(task=task, attempt=state.attempt, result=result, size=state.size, offset=state.offset)
+    return Kept(
+        task=task,
+        attempt=state.attempt,
+        result=result,
+        size=state.size,
+        offset=state.offset,
+        fingerprint=state.fingerprint,
+    )
 
 
 def _never_ran(events: Iterable[Event], task: TaskId, attempt: int) -> bool:

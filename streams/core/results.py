@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from zlib import crc32
 
 from streams.core.commands import TaskOutcome, TaskResult
-from streams.core.states import Failed, Open, Skipped, SubTaskState, Succeeded
+from streams.core.states import Failed, Open, Skipped, Stopped, SubTaskState, Succeeded
 from streams.core.values import INLINE_SET_BYTES, Inline, JobId, Json, Reference, TaskId, Value
 
 JOB_EVENTS = "job-events"
@@ -28,6 +28,8 @@ def ended(state: SubTaskState) -> tuple[TaskOutcome, str]:
             return "failed", f"{kind}: {reason}"
         case Skipped(reason=reason):
             return "skipped", reason
+        case Stopped(reason=reason):
+            return "unfinished", reason
         case _:
             return "unfinished", "the job ended before it"
 

@@ -123,8 +123,34 @@ class Skipped:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """Nobody needs its result any more: the rules of its job are content with those of others.
+
+    Attributes:
+        attempt: The one that was out, or would have been next; 0 where none ever could be.
+        tried: Attempts that a lane began.
+        told: The end of that attempt is told, and what it cost is counted, or counts as lost.
+    """
+
+    attempt: int
+    tried: int
+    reason: str
+    told: bool = False
+
+
 SubTaskState: TypeAlias = (
-    Waiting | Ready | Backoff | Released | Running | Suspended | Hedged | Succeeded | Failed | Skipped
+    Waiting
+    | Ready
+    | Backoff
+    | Released
+    | Running
+    | Suspended
+    | Hedged
+    | Succeeded
+    | Failed
+    | Skipped
+    | Stopped
 )
 
 Role: TypeAlias = Literal["gate", "replan", "hedge", "check", "tie", "judge", "reduce"]
@@ -196,6 +222,7 @@ class Decided:
         hedged: Sub-tasks beside whose attempts a second one began.
         replans: How often a planner was asked again.
         replaced: Sub-tasks that failed, and that another plan took the place of.
+        used: The sub-tasks whose results are joined, once the join has begun.
         duplicates, contradictions, votes, refused: As on the answer.
         rule, reason: Which rule ended the work early, while the join is still made.
     """
@@ -208,6 +235,7 @@ class Decided:
     hedged: tuple[TaskId, ...] = ()
     replans: int = 0
     replaced: tuple[TaskId, ...] = ()
+    used: tuple[TaskId, ...] = ()
     duplicates: tuple[Duplicate, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
     votes: tuple[Votes, ...] = ()
@@ -292,7 +320,7 @@ class Open:
         outstanding: Sub-tasks released or running.
         succeeded: Nodes that have their result.
         failed: Nodes that failed for good.
-        skipped: Nodes that will never run.
+        skipped: Nodes that will never run, or were stopped.
         usage: What the job has spent so far, in all revisions, by what its attempts told.
         lost: Attempts that told nothing yet and may have spent their grants: at most one a sub-task,
             and only where the goal has a budget.

@@ -30,6 +30,7 @@ from streams.core.states import (
     Running,
     Skipped,
     Step,
+    Stopped,
     SubTaskState,
     Succeeded,
     Suspended,
@@ -113,6 +114,7 @@ _STATES: Final = {
         Succeeded,
         Failed,
         Skipped,
+        Stopped,
     )
 }
 _ROWS: Final = {

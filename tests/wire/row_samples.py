@@ -20,6 +20,7 @@ from streams.core.states import (
     Revision,
     Running,
     Skipped,
+    Stopped,
     Step,
     SubTaskState,
     Succeeded,
@@ -68,6 +69,7 @@ ROWS: Final[dict[str, Row]] = {
     "SubTaskRow-Reference": row(Succeeded(attempt=1, result=CHECK, size=600_000, offset=975)),
     "SubTaskRow-Failed": row(Failed(attempt=2, kind="timeout", reason="no result within 60 s")),
     "SubTaskRow-Skipped": row(Skipped(reason="skipped: list failed")),
+    "SubTaskRow-Stopped": row(Stopped(attempt=2, tried=1, reason="3 results are enough", told=True)),
     "SubTaskRow-plan": SubTaskRow(ordinal=0, state=Ready()),
     "JobRow-5": JobRow(
         usage=USAGE,
@@ -82,6 +84,7 @@ ROWS: Final[dict[str, Row]] = {
             hedged=("read-3",),
             replans=1,
             replaced=("read-4",),
+            used=("a", "b"),
             duplicates=(Duplicate(task="c", of="a"),),
             contradictions=(Contradiction(tasks=("a", "b"), about="the licence"),),
             votes=(Votes(tasks=("a", "c"), weight=2.5),),

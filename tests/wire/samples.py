@@ -186,6 +186,15 @@ SAMPLES: dict[str, list[Any]] = {
             spent=USAGE,
             by="ada@example",
         ),
+        JobReopened(
+            job=JOB,
+            revision=3,
+            submitted=JobSubmitted(
+                job=JOB, goal=Goal(text=Inline(value="Vote"), digest="cd" * 32), source=SOURCE, offset=976
+            ),
+            plan=(SubTask(id="a", goal="Vote"),),
+            kept=(Kept(task="a", attempt=1, result=CHECK, size=600_000, offset=981, fingerprint="ab:cd:ef"),),
+        ),
         JobSubmitted(
             job=JOB,
             goal=Goal(
@@ -333,6 +342,8 @@ SAMPLES: dict[str, list[Any]] = {
             fallback=1,
             hedge_of="read-2",
             fingerprint=True,
+            schema={"type": "string"},
+            text=Inline(value="Which licence is it?"),
             growth=12,
             notes=(NoteSeen(topic="licences", version=2, value=Inline(value="MIT")),),
             notes_at=977,
