@@ -1,26 +1,11 @@
 """Steps: sub-tasks of the system's own, beside ``plan`` and ``answer``, and what becomes of their ends."""
 
-from dataclasses import replace
-from types import MappingProxyType
-
-from streams.core.commands import Part
 from streams.core.ending import Folded
 from streams.core.events import SubTaskEvent, SubTaskSucceeded
 from streams.core.joining import join
-from streams.core.moves import first, put
-from streams.core.states import Open, Role, Step
-from streams.core.values import STEP, TaskId
-
-
-def step_id(role: Role, number: int = 0) -> TaskId:
-    """The id of a step: ``~check``, or ``~reduce-3`` where a job may have several of the kind."""
-    return f"{STEP}{role}-{number}" if number else f"{STEP}{role}"
-
-
-def begin(job: Open, name: TaskId, role: Role, of: tuple[Part, ...] = (), text: str = "") -> Open:
-    """The job with a further step, which is ready."""
-    step = Step(role=role, ordinal=len(job.nodes) + 2 + len(job.steps), of=of, text=text)
-    return put(replace(job, steps=MappingProxyType({**job.steps, name: step})), {name: first(job, name)})
+from streams.core.states import Open
+from streams.core.stepping import begin as begin
+from streams.core.stepping import step_id as step_id
 
 
 def succeeded(job: Open, event: SubTaskSucceeded) -> Folded:
