@@ -1,8 +1,10 @@
 """Attempts of sub-tasks: they begin, end, are late, and are followed by others."""
 
+from dataclasses import replace
 from typing import assert_never
 
 from streams.core import steps
+from streams.core.commands import StopAttempt
 from streams.core.ending import Folded, finish
 from streams.core.events import (
     BUDGET,
@@ -20,7 +22,18 @@ from streams.core.money import lose, over_budget, told_late
 from streams.core.moves import fail_for_good, put, spend, succeed
 from streams.core.seconds import seconds_of
 from streams.core.settling import settle, take_plan
-from streams.core.states import Backoff, Failed, Open, Ready, Released, Running, SubTaskState, Succeeded
+from streams.core.states import (
+    Backoff,
+    Failed,
+    Open,
+    Ready,
+    Released,
+    Running,
+    Stopped,
+    SubTaskState,
+    Succeeded,
+)
+from streams.core.stopping import stops
 from streams.core.values import ANSWER, PLAN, Grant
 
 
@@ -52,28 +65,19 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
             | Running(attempt=now, grant=grant),
         ) if event.attempt == now and (event.task == PLAN or not isinstance(event, Planned)):
             return end(spend(job, event.usage), event, grant)
+        case SubTaskSucceeded() | SubTaskFailed(), Stopped(attempt=now, told=False) if event.attempt == now:
+            # It was stopped, or had its result before that was known: what it cost counts all the same.
+            return put(spend(job, event.usage), {event.task: replace(state, told=True)}), ()
         case ((Planned() | SubTaskSucceeded() | SubTaskFailed()), _) if job.lost:
             return told_late(job, event), ()
         case AttemptOverdue(attempt=attempt), (Ready(attempt=now) | Released(attempt=now)) if attempt == now:
             seconds = job.submitted.goal.limits.start_timeout_s
-            return fail(
-                lose(job, event.task, state),
-                event,
-                "not_started",
-                f"no lane started it within {seconds:g} s",
-                event.retry_in,
-            )
+            return overdue(job, state, event, "not_started", f"no lane started it within {seconds:g} s")
         case AttemptOverdue(attempt=attempt), Running(attempt=now, since=since) if attempt == now:
             seconds = seconds_of(job, event.task)
             if event.at < since + seconds * 1000:
                 return job, ()
-            return fail(
-                lose(job, event.task, state),
-                event,
-                "timeout",
-                f"no result within {seconds:g} s",
-                event.retry_in,
-            )
+            return overdue(job, state, event, "timeout", f"no result within {seconds:g} s")
         case RetryDue(attempt=attempt), Backoff(attempt=now, until=due) if attempt == now and event.at >= due:
             return put(job, {event.task: Ready(attempt=now)}), ()
         case _:
@@ -106,6 +110,16 @@ def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed, grant: Gra
             return finish(job, event, rule="all_done") if event.task == ANSWER else settle(job, event)
         case _:
             assert_never(event)
+
+
+def overdue(
+    job: Open, state: Ready | Released | Running, event: AttemptOverdue, kind: str, reason: str
+) -> Folded:
+    """The time of an attempt is over without a word of its end: it is stopped, wherever it is."""
+    stopped = stops(job, reason, (event.task,))
+    after, effects = fail(lose(job, event.task, state), event, kind, reason, event.retry_in)
+    told = {(one.task, one.attempt) for one in effects if isinstance(one, StopAttempt)}
+    return after, (*effects, *(one for one in stopped if (one.task, one.attempt) not in told))
 
 
 def fail(

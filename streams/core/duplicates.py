@@ -11,8 +11,8 @@ from streams.core.values import TaskId
 def duplicates(results: Iterable[tuple[TaskId, str]], rule: JoinRule) -> tuple[Duplicate, ...]:
     """Which of these results are left out, and of which that stays each is a duplicate.
 
-    A result is compared with those that stay alone, so that a row of results, each a little like the one
-    before, is not taken for one; and since they come in the plan's order, it does not matter which came first.
+    A result is compared only with those that stay, so that a row of results, each a little like the one
+    before, is not taken for one; and they come in the plan's order, so it does not matter which was first.
 
     Args:
         results: Sub-tasks and their fingerprints, in the plan's order. One without a fingerprint stays.

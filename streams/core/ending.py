@@ -1,11 +1,13 @@
 """How a job ends: its outcome, its answer, and the marker that stays."""
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
+from streams.core.answering import ENOUGH, cited, shortfall, the_answer
 from streams.core.commands import Answer, Effect, Outcome, TaskReport
 from streams.core.events import Event, Planned, SubTaskFailed, SubTaskSucceeded
 from streams.core.money import spent
-from streams.core.results import ended, joined
+from streams.core.results import ended
 from streams.core.states import (
     Backoff,
     Failed,
@@ -25,7 +27,7 @@ from streams.core.states import (
 )
 from streams.core.stopping import stops
 from streams.core.telling import told
-from streams.core.values import ANSWER, TaskId, Value
+from streams.core.values import TaskId, Value
 
 Folded: TypeAlias = tuple[Job, tuple[Effect, ...]]
 """A job after an event, and what the event newly asks of the world."""
@@ -36,22 +38,30 @@ def finish(
 ) -> tuple[Finished, tuple[Effect, ...]]:
     """End the job by *rule* with the answer that its results allow.
 
-    The synthesis where there is one, else the only result, else all results by sub-task; ``partial``
-    as soon as one sub-task has no result, ``failed`` with fewer successes than the goal's join rule
-    asks for, or where *failed* says that results do not matter.
+    What it is made of says :mod:`streams.core.answering`. ``partial`` as soon as one sub-task has no result,
+    unless the rule is content with fewer; ``failed`` with fewer successes than the goal's join rule asks
+    for, or where *failed* says that results do not matter.
     """
     submitted = job.submitted
     total = len(job.nodes)
     outcome: Outcome
     answer: Value | None
-    if failed or job.succeeded == 0 or job.succeeded / total < submitted.goal.join.min_success_ratio:
+    used: Sequence[TaskId] = ()
+    if rule == "all_done" and job.decided.rule:
+        rule = job.decided.rule
+    content = rule in ENOUGH or job.decided.rule in ENOUGH
+    few = not content and total > 0 and job.succeeded / total < submitted.goal.join.min_success_ratio
+    if failed or job.succeeded == 0 or few:
         outcome, answer = "failed", None
     else:
-        outcome = "succeeded" if job.succeeded == total and rule == "all_done" else "partial"
-        # Of a plan with one sub-task that one is the answer: enough succeeded, so it did.
-        last = job.states.get(ANSWER if total > 1 else next(iter(job.nodes)))
-        answer = last.result if isinstance(last, Succeeded) else joined(job)
-    if outcome != "succeeded" and not reason:
+        answer, used = the_answer(job, rule)
+        short = shortfall(job)
+        whole = rule in ENOUGH or (rule == "all_done" and job.succeeded == total)
+        outcome = "succeeded" if whole and not short else "partial"
+        reason = reason or short
+    if outcome == "succeeded":
+        reason = ""
+    elif not reason:
         reason = f"{job.succeeded} of {total} sub-tasks succeeded"
     made = Answer(
         job=submitted.job,
@@ -68,6 +78,11 @@ def finish(
         revision=job.revision.number,
         source=submitted.source,
         headers=submitted.headers,
+        used=tuple(used),
+        cites=cited(job) if answer is not None else (),
+        duplicates=job.decided.duplicates,
+        contradictions=job.decided.contradictions,
+        votes=job.decided.votes,
     )
     marker = Finished(
         digest=submitted.goal.digest,

@@ -4,10 +4,10 @@ Three parts with a colon between them: a hash of the result's canonical JSON; on
 a signature, of which two tell how many shingles their results have in common. They are made in
 :mod:`streams.fingerprinting`.
 
-The signature is a MinHash by one permutation (Li, Owen, Zhang: "One Permutation Hashing", NIPS 2012): the
-shingles are hashed once and fall into :data:`BINS` bins, of each of which the least hash is kept. The share of
-equal bins, of those that are not empty in both, is an unbiased estimate of the Jaccard similarity, with a
-standard error of at most ``sqrt(J (1 - J) / BINS)`` where most bins are filled: 0.027 at 0.9.
+The signature is a MinHash by one permutation (Li, Owen, Zhang: "One Permutation Hashing", NIPS 2012):
+shingles are hashed once and fall into :data:`BINS` bins, of each of which the least hash is kept. The
+share of equal bins, of those that are not empty in both, is an unbiased estimate of the Jaccard
+similarity, with a standard error of about ``sqrt(J (1 - J) / BINS)``: 0.027 at 0.9.
 """
 
 from base64 import b64decode

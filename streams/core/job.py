@@ -6,6 +6,7 @@ from typing import TypeAlias, assert_never
 from streams.core import accounts, approvals, hedging, notes, placing, suspending
 from streams.core.admission import problems
 from streams.core.attempts import advance
+from streams.core.candidates import candidates
 from streams.core.commands import Answer, Bury
 from streams.core.due import deadline
 from streams.core.ending import Folded, finish
@@ -154,6 +155,9 @@ def open_job(event: JobSubmitted, revision: Revision) -> Folded:
         submitted = replace(event, plan=())
         job = Open(submitted=submitted, nodes={}, states={}, revision=revision)
         return take_plan(job, event, event.plan)
+    if candidacy := candidates(event.goal):
+        job = Open(submitted=event, nodes={}, states={}, revision=revision)
+        return take_plan(job, event, candidacy)
     states: dict[TaskId, SubTaskState] = {PLAN: Ready()}
     return Open(submitted=event, nodes={}, states=states, ready=(PLAN,), revision=revision), ()
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from streams.core.events import Planned, SubTaskFailed, SubTaskSucceeded
 from streams.core.purse import less, of, used
-from streams.core.states import Lost, Open, Ready, Released, Running
+from streams.core.states import Lost, Open, Ready, Released, Running, Suspended
 from streams.core.values import NO_USAGE, PLAN, Grant, TaskId, Usage
 
 NOTHING = Grant(calls=0, tokens=0, usd=0.0)
@@ -54,7 +54,7 @@ def over_budget(job: Open) -> str:
     )
 
 
-def lose(job: Open, task: TaskId, state: Ready | Released | Running) -> Open:
+def lose(job: Open, task: TaskId, state: Ready | Released | Running | Suspended) -> Open:
     """An attempt's time is over, and nobody told what it cost.
 
     Of one sub-task the last such attempt is remembered; what was granted to one before it stays spent.

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from zlib import crc32
 
+from streams.core.answering import given, may_be_the_answer
+from streams.core.candidates import is_candidate
 from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
 from streams.core.granting import releasable
 from streams.core.results import results_of
@@ -77,13 +79,17 @@ def command(job: Open, task: TaskId) -> Command:
             timeout_s=goal.limits.seconds(ANSWER),
             text=goal.text,
             model=goal.model,
-            results=results_of(job, job.nodes),
+            results=results_of(job, given(job)),
             priority=goal.priority,
             weight=goal.rules.weight,
             grant=state.grant,
+            join=goal.join,
+            schema=goal.answer_schema,
+            contradictions=job.decided.contradictions,
         )
     node = job.nodes[task]
     spec = node.task
+    candidate = is_candidate(goal, node)
     share = spec.input
     return RunSubTask(
         job=submitted.job,
@@ -104,4 +110,7 @@ def command(job: Open, task: TaskId) -> Command:
         weight=goal.rules.weight,
         alone=len(job.nodes) == 1,
         grant=state.grant,
+        fingerprint=goal.join.strategy == "vote" or goal.join.duplicates != "keep",
+        schema=goal.answer_schema if may_be_the_answer(job) else None,
+        text=goal.text if candidate else None,
     )

@@ -48,9 +48,21 @@ def results_of(job: Open, tasks: Iterable[TaskId]) -> tuple[TaskResult, ...]:
         result: Value | None = None
         if isinstance(state, Succeeded):
             result = on_the_log(job, state) if name in large else state.result
-        goal = job.nodes[name].task.goal
-        results.append(TaskResult(task=name, goal=goal, outcome=outcome, result=result, reason=reason))
+        results.append(
+            TaskResult(task=name, goal=goal_of(job, name), outcome=outcome, result=result, reason=reason)
+        )
     return tuple(results)
+
+
+def goal_of(job: Open, name: TaskId) -> str:
+    """What a sub-task or a step was asked to do, in words."""
+    step = job.steps.get(name)
+    if step is None:
+        return job.nodes[name].task.goal
+    if step.text:
+        return step.text
+    parts = (f"part {p.part} of {p.parts} of {p.task}" if p.parts > 1 else p.task for p in step.of)
+    return f"{step.role}: {', '.join(parts)}"
 
 
 def too_large(job: Open, tasks: Iterable[TaskId]) -> frozenset[TaskId]:
@@ -80,10 +92,10 @@ def on_the_log(job: Open, state: Succeeded) -> Reference:
     )
 
 
-def joined(job: Open) -> Inline:
-    """All results by sub-task, where no synthesis made one text of them."""
+def joined(job: Open, tasks: Iterable[TaskId]) -> Inline:
+    """The results of these by sub-task, where no synthesis made one text of them."""
     results: dict[str, Json] = {}
-    for item in results_of(job, (n for n, s in job.states.items() if isinstance(s, Succeeded))):
+    for item in results_of(job, tasks):
         match item.result:
             case Inline(value=value):
                 results[item.task] = value

@@ -1,16 +1,23 @@
 """A job between its plan and its join: sub-tasks open, end, and the rules of its goal decide what follows."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from streams.core.admission import problems
+from streams.core.commands import Effect
 from streams.core.ending import Folded, finish
 from streams.core.events import Event, JobSubmitted, Planned
-from streams.core.joining import join
+from streams.core.joining import join, voted
 from streams.core.money import over_budget
 from streams.core.opening import nodes_of
 from streams.core.plan import Plan
 from streams.core.states import Open, Ready, SubTaskState, Waiting
+from streams.core.stopping import leave
 from streams.core.values import TaskId
+from streams.core.votes import counted, early, groups
+
+SINGLE = frozenset({"synthesize", "first", "rank"})
+"""Strategies by which the result of a plan's only sub-task is the answer as it is."""
 
 
 def take_plan(job: Open, event: Planned | JobSubmitted, plan: Plan) -> Folded:
@@ -33,6 +40,23 @@ def settle(job: Open, event: Event) -> Folded:
     """
     rule = job.submitted.goal.join
     total = len(job.nodes)
+    if rule.strategy == "first" and job.succeeded:
+        return finish(job, event, rule="first")
+    if rule.strategy == "vote" and (said := won(job)):
+        return finish(voted(job, said), event, rule="vote")
+    stopped: tuple[Effect, ...] = ()
+    if job.ended < total and enough(job):
+        reason = f"{job.succeeded} results are enough"
+        job, stopped = leave(job, reason)
+        job = replace(job, decided=replace(job.decided, rule="quorum", reason=reason))
+    after, effects = join_or_wait(job, event)
+    return after, (*stopped, *effects)
+
+
+def join_or_wait(job: Open, event: Event) -> Folded:
+    """End the job, begin the join, or wait for those that have not ended."""
+    rule = job.submitted.goal.join
+    total = len(job.nodes)
     if job.ended < total:
         if job.failed / total > rule.fail_fast_ratio:
             share = f"{rule.fail_fast_ratio:g}"
@@ -41,11 +65,30 @@ def settle(job: Open, event: Event) -> Folded:
         if spent := over_budget(job):
             return finish(job, event, rule="budget", reason=spent)
         return job, ()
-    if job.succeeded == 0 or job.succeeded / total < rule.min_success_ratio:
+    few = not job.decided.rule and job.succeeded / total < rule.min_success_ratio
+    if job.succeeded == 0 or few:
         reason = f"{job.succeeded} of {total} sub-tasks succeeded"
         return finish(job, event, rule="all_done", reason=reason)
-    if total == 1:
+    if total == 1 and rule.strategy in SINGLE:
         return finish(job, event, rule="all_done")
     if spent := over_budget(job):
         return finish(job, event, rule="budget", reason=spent)
     return join(job, event)
+
+
+def enough(job: Open) -> bool:
+    """Whether so many sub-tasks have succeeded that the rest need not."""
+    rule = job.submitted.goal.join
+    return rule.strategy != "vote" and rule.quorum is not None and job.succeeded >= rule.quorum
+
+
+def won(job: Open) -> Sequence[Sequence[TaskId]]:
+    """Who said the same, once somebody has won the vote whatever the others say; else nothing.
+
+    What a judge is to compare is compared when all have voted.
+    """
+    equality = job.submitted.goal.join.equality
+    if equality == "judged" or not job.succeeded:
+        return ()
+    said = groups(job, by=equality)
+    return said if early(job, counted(job, said)) else ()

@@ -4,8 +4,9 @@ from streams.core.ending import Folded
 from streams.core.events import SubTaskEvent, SubTaskSucceeded
 from streams.core.joining import join
 from streams.core.states import Open
-from streams.core.stepping import begin as begin
-from streams.core.stepping import step_id as step_id
+from streams.core.stepping import begin, step_id
+
+__all__ = ["begin", "failed", "step_id", "succeeded"]
 
 
 def succeeded(job: Open, event: SubTaskSucceeded) -> Folded:

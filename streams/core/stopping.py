@@ -3,7 +3,23 @@
 from collections.abc import Iterable
 
 from streams.core.commands import StopAttempt
-from streams.core.states import Open, Released, Running
+from streams.core.money import lose
+from streams.core.moves import put
+from streams.core.states import (
+    Backoff,
+    Failed,
+    Hedged,
+    Open,
+    Ready,
+    Released,
+    Running,
+    Skipped,
+    Stopped,
+    SubTaskState,
+    Succeeded,
+    Suspended,
+    Waiting,
+)
 from streams.core.values import ANSWER, PLAN, TaskId
 
 
@@ -30,6 +46,37 @@ def stops(job: Open, reason: str, tasks: Iterable[TaskId] | None = None) -> tupl
                 )
             )
     return tuple(found)
+
+
+def leave(job: Open, reason: str) -> tuple[Open, tuple[StopAttempt, ...]]:
+    """Stop all that has not ended: nobody needs its result any more, and the job goes on without it.
+
+    What was granted to an attempt that is out counts as spent until its end is told.
+
+    Args:
+        reason: Why, for a person.
+    """
+    effects = stops(job, reason)
+    changes: dict[TaskId, SubTaskState] = {}
+    for task, state in job.states.items():
+        match state:
+            case Succeeded() | Failed() | Skipped() | Stopped():
+                continue
+            case Waiting():
+                changes[task] = Stopped(attempt=0, tried=0, reason=reason, told=True)
+            case Backoff(attempt=attempt):
+                changes[task] = Stopped(attempt=attempt, tried=attempt - 1, reason=reason, told=True)
+            case Hedged(attempt=attempt):
+                changes[task] = Stopped(attempt=attempt, tried=attempt, reason=reason, told=True)
+            case Ready(attempt=attempt) | Released(attempt=attempt):
+                job = lose(job, task, state)
+                lost = state.grant is not None
+                changes[task] = Stopped(attempt=attempt, tried=attempt - 1, reason=reason, told=lost)
+            case Running(attempt=attempt) | Suspended(attempt=attempt):
+                job = lose(job, task, state)
+                lost = state.grant is not None
+                changes[task] = Stopped(attempt=attempt, tried=attempt, reason=reason, told=lost)
+    return put(job, changes), effects
 
 
 def ordinal_of(job: Open, task: TaskId) -> int:
