@@ -133,8 +133,10 @@ class Resolver:
             case MakePlan(text=text, input=given, known=known):
                 text, given = await self._inline(text), await self._inline_or_none(given)
                 return replace(command, text=text, input=given, known=await self._results(known))
-            case RunSubTask(input=given, dep=dep):
-                return replace(command, input=await self._inline_or_none(given), dep=await self._results(dep))
+            case RunSubTask(input=given, dep=dep, text=text):
+                goal = command.goal if text is None else str((await self._inline(text)).value)
+                given, dep = await self._inline_or_none(given), await self._results(dep)
+                return replace(command, goal=goal, text=None, input=given, dep=dep)
             case MakeAnswer(text=text, results=results) | Judge(text=text, results=results):
                 return replace(command, text=await self._inline(text), results=await self._results(results))
 

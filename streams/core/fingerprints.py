@@ -15,12 +15,16 @@ from binascii import Error
 from collections.abc import Sequence
 from itertools import compress
 from operator import eq, ne
+from struct import calcsize, unpack
 
 BINS = 128
 """Bins of a signature, of two bytes each."""
 
 EMPTY = 0xFFFF
 """What stands in a bin without a shingle."""
+
+PACKED = f"<{BINS}H"
+"""A signature's bytes, as :mod:`struct` has them."""
 
 _NO_SHINGLES = [EMPTY] * BINS
 
@@ -41,7 +45,7 @@ def signature(fingerprint: str) -> Sequence[int]:
         packed = b64decode(fingerprint.rpartition(":")[2], validate=True)
     except (Error, ValueError):
         return _NO_SHINGLES
-    return memoryview(packed).cast("H").tolist() if len(packed) == 2 * BINS else _NO_SHINGLES
+    return unpack(PACKED, packed) if len(packed) == calcsize(PACKED) else _NO_SHINGLES
 
 
 def likeness(one: Sequence[int], other: Sequence[int]) -> float:

@@ -39,9 +39,7 @@ def weights(job: Open) -> dict[TaskId, float]:
     if goal.join.counting != "weighted":
         return dict.fromkeys(job.nodes, 1.0)
     by_model = {each.model: each.weight for each in goal.join.weights}
-    return {
-        name: by_model.get(node.task.model or goal.model or "", 1.0) for name, node in job.nodes.items()
-    }
+    return {name: by_model.get(node.task.model or goal.model or "", 1.0) for name, node in job.nodes.items()}
 
 
 def groups(job: Open, *, by: Literal["exact", "normalised"]) -> list[list[TaskId]]:
