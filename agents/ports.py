@@ -206,6 +206,10 @@ class Attempt(Protocol):
     ``model`` and ``tool`` record each reply before they return it, and give a reply that is
     already on the journal back without calling again, so an agent's code must make the same
     calls in the same order when it runs again with the same command.
+
+    An attempt that nobody needs any more is stopped: the agent's task is cancelled wherever it waits
+    (:class:`asyncio.CancelledError`), which an agent lets pass. A tool call made with ``once`` comes to
+    its end first.
     """
 
     async def model(

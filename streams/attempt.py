@@ -10,13 +10,14 @@ from agents.grants import unfinished
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.claims import Resolver
 from streams.core.commands import Command
-from streams.core.events import SubTaskFailed
+from streams.core.events import STOPPED, SubTaskFailed
 from streams.core.values import NO_USAGE, Grant, Usage
 from streams.journal import Journal
 from streams.past import Past, Try
 from streams.redaction import NO_SECRETS, Redactor
 from streams.slots import Slots
 from streams.standing import Standing
+from streams.stops import AttemptStopped
 from streams.transcript import ToolCalled
 
 SILENT_S = 10.0
@@ -88,10 +89,15 @@ class RunningAttempt:
         self._counted = NO_USAGE
         self._unanswered: dict[Try, Usage] = {}
         self._once: dict[str, str] = {}
+        self._stopped = ""
 
     def begin(self) -> None:
         """Its time counts from now: it has a slot."""
         self._ends = self._time() + self._command.timeout_s
+
+    def stop(self, why: str) -> None:
+        """Nobody needs it any more: no further call begins, and what is cut short is journaled as stopped."""
+        self._stopped = why
 
     def left(self) -> float:
         """Seconds this attempt still has."""
@@ -103,7 +109,7 @@ class RunningAttempt:
         """As :meth:`agents.ports.Attempt.model`.
 
         Raises:
-            LaneMoved, EndedElsewhere: no call may begin here any more.
+            LaneMoved, EndedElsewhere, AttemptStopped: no call may begin here any more.
         """
         n = self._replies + 1
         self._decided("retry")
@@ -128,6 +134,8 @@ class RunningAttempt:
                     # Its time is over, or this process ends; what was asked may be answered, and paid for.
                     cost = unfinished(request, self.grant, self.usage)
                     self._unanswered[self._journal.run, n, self._tries + 1] = cost
+                    if self._stopped:
+                        self._write(self._cut_short(n, request, cost))
                     raise
                 self._write(self._journal.model_called(n, self._seen, request, reply))
         self._counted += reply.usage
@@ -141,7 +149,7 @@ class RunningAttempt:
         """As :meth:`agents.ports.Attempt.tool`.
 
         Raises:
-            LaneMoved, EndedElsewhere: no call may begin here any more.
+            LaneMoved, EndedElsewhere, AttemptStopped: no call may begin here any more.
             OutcomeUnknown: a call that must not be repeated began before, and has no end.
         """
         if call.id not in self._past.tools:
@@ -169,12 +177,48 @@ class RunningAttempt:
             if not once or await self._ours():
                 if once:
                     self._once[call.id] = call.name
-                reply = await run(self.left())
-                self._once.pop(call.id, None)
+                    reply, stopped = await self._to_its_end(run)
+                    self._once.pop(call.id, None)
+                else:
+                    reply, stopped = await self._until_stopped(run)
                 reply = replace(reply, output=self._redactor.output(reply.output))
                 self._write(self._journal.tool_called(call, reply))
+                if stopped:
+                    self._counted += A_TOOL_CALL
+                    raise asyncio.CancelledError
                 return reply
         return await self._leave()
+
+    async def _until_stopped(self, run: Callable[[float], Awaitable[ToolReply]]) -> tuple[ToolReply, bool]:
+        """What the tool says, or that it was stopped; and whether it was."""
+        began = self._time()
+        try:
+            return await run(self.left()), False
+        except asyncio.CancelledError:
+            if not self._stopped:
+                raise
+            took_ms = round((self._time() - began) * 1000, 3)
+            return ToolReply(output=self._stopped, error=STOPPED, latency_ms=took_ms), True
+
+    async def _to_its_end(self, run: Callable[[float], Awaitable[ToolReply]]) -> tuple[ToolReply, bool]:
+        """As :meth:`_until_stopped`, of a tool that must not run twice: a stop waits for its end.
+
+        Cut off it might be half done, and nobody would know.
+        """
+        running, stopped = asyncio.ensure_future(run(self.left())), False
+        try:
+            try:
+                await asyncio.wait([running])
+            except asyncio.CancelledError:
+                if not self._stopped:
+                    raise
+                stopped = True
+                await asyncio.wait([running], timeout=self.left())
+        finally:
+            if not running.done():
+                running.cancel()
+                await asyncio.wait([running])
+        return running.result(), stopped
 
     async def _recalled(self, ended: ToolCalled) -> ToolReply:
         output = await self._resolver.resolve(ended.output)
@@ -183,6 +227,8 @@ class RunningAttempt:
     async def _clear_to_call(self) -> None:
         """Wait until all replies are on the journal and the lane is surely ours."""
         await self.recorded()
+        if self._stopped:
+            raise AttemptStopped(self._stopped)
         if not await self._ours():
             await self._leave()
 
@@ -284,6 +330,14 @@ class RunningAttempt:
         """
         self._decided("give_up")
         await self.recorded()
+
+    async def _cut_short(self, n: int, request: ModelRequest, cost: Usage) -> None:
+        """A stop cut a model call off: journal it, with what it may have cost all the same."""
+        error = ModelError(STOPPED, self._stopped, retry=False)
+        error.usage = cost
+        await self._journal.model_failed(
+            n, request, error, tried=self._tries + 1, seen=self._seen, decision="give_up"
+        )
 
     def _decided(self, decision: str) -> None:
         """What was made of the last call that brought no reply is known by what came after it."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams.attempt import RunningAttempt
+from streams.stops import Stops
 
 REMEMBER_S = 15.0
 """Seconds that a finished attempt is remembered, for deliveries that come again in a rebalance: from its
@@ -33,6 +34,7 @@ class Attempts:
         begun: By task: those that are under way and may have calls to pay for.
         moved: When the last one began or ended, on the loop's clock; seconds.
         broken: What ended a task that should have had a result.
+        stops: Which of them work for nobody any more.
         draining: Whether it is right that attempts are cancelled.
     """
 
@@ -44,6 +46,7 @@ class Attempts:
         self.begun: dict[asyncio.Task[bool], Begun] = {}
         self.moved = self._unsettled = self._time()
         self.broken: BaseException | None = None
+        self.stops = Stops()
         self.draining = False
 
     def task(self, key: bytes, work: Callable[[], Coroutine[Any, Any, bool]]) -> "asyncio.Task[bool]":
@@ -62,6 +65,19 @@ class Attempts:
         self.step()
         self.begun[task] = begun
         self._by_key[begun.key] = task
+
+    def stop(self, key: bytes, why: str) -> bool:
+        """Nobody needs this attempt any more; False where nothing of it is under way here.
+
+        The lane may have been ours before: then a run from that time, which makes the calls that were
+        under way, is stopped as well as the one that waits for it.
+        """
+        found = [task for task in (self._by_key.get(key), self._tasks.get(key)) if task and not task.done()]
+        for task in found:
+            if task in self.begun:
+                self.begun[task].attempt.stop(why)
+            self.stops.stop(task, why)
+        return bool(found)
 
     def step(self) -> None:
         """There is progress."""
@@ -106,6 +122,7 @@ class Attempts:
                 del self._tasks[key]
 
         self.step()
+        self.stops.forget(task)
         begun = self.begun.pop(task, None) is not None
         if self._by_key.get(key) is task:
             del self._by_key[key]

@@ -7,15 +7,18 @@ from typing import Final, TypeAlias
 import structlog
 
 from streams import dead_letters
-from streams.core.commands import Answer, Bury
+from streams.core.commands import Answer, Bury, StopAttempt
 from streams.core.events import Event, GoalRejected, JobBroken, JobSubmitted
 from streams.core.goal import Source
+from streams.core.release import lane_of
 from streams.core.states import Job, Open
 from streams.core.values import JobId
 from streams.log import Entry, Record, Transactions
-from streams.topics import ANSWERS, DEAD_LETTERS, JOBS, MAX_RECORD_BYTES, partition_of
+from streams.topics import ANSWERS, DEAD_LETTERS, JOBS, MAX_RECORD_BYTES, SUBTASKS, partition_of
+from streams.transcript import attempt_key
 from streams.wire.answers import write_fitting
 from streams.wire.bounds import NAME
+from streams.wire.commands import write_command
 from streams.wire.envelope import NewerVersion, Unreadable
 from streams.wire.events import read_event
 from streams.wire.rows import Row, write_row
@@ -33,8 +36,8 @@ REFUSED: Final = "what this event asks for was refused by Kafka twice, the secon
 """The reason on the dead letter of an event that was not folded, since what it asks for cannot land."""
 
 
-def record_of(effect: Answer | Bury, event: Record) -> Sending:
-    """The record that an effect of this event is; on the event's partition."""
+def record_of(effect: Answer | Bury | StopAttempt, event: Record) -> Sending:
+    """The record that an effect of this event is; on the event's partition, or on the attempt's lane."""
     match effect:
         case Answer():
             value, headers = write_fitting(effect, ANSWER_BYTES)
@@ -43,6 +46,9 @@ def record_of(effect: Answer | Bury, event: Record) -> Sending:
             log = structlog.get_logger().bind(part="orchestrator", partition=event.partition)
             log.warning("event_buried", offset=event.offset, reason=reason)
             return DEAD_LETTERS, event.partition, dead_letters.write(event, reason, source=source)
+        case StopAttempt(job=job, task=task, attempt=attempt):
+            lane = lane_of(job, effect.ordinal, attempt, effect.lanes)
+            return SUBTASKS, lane, (attempt_key(job, task, attempt), write_command(effect), ())
 
 
 def row_of(partition: int, name: str, row: Row | None) -> Sending:

@@ -25,10 +25,11 @@ from streams.delivery import Sender
 from streams.journal import Journal
 from streams.lane import Lane
 from streams.log import Delivery, Log, LogUnavailable, Record, RecordRefused
-from streams.outcome import Outcomes, unreadable
+from streams.outcome import Outcomes, stopped, unreadable
 from streams.redaction import redactor
 from streams.settings import Settings
 from streams.standing import Standing
+from streams.stops import AttemptStopped
 from streams.takeover import TakeOver
 from streams.topics import SUBTASKS
 from streams.transcript import attempt_key
@@ -148,8 +149,9 @@ class Lanes:
                     if lane is not None:
                         self._leave(lane)
                     lane = self._begin(partition, ends, delivery.record)
-                if not self._attempts.draining:
-                    lane.add(delivery, self._attempt_for(lane, delivery.record))
+                task = self._task_for(lane, delivery.record)
+                if task is not None:
+                    lane.add(delivery, task)
         finally:
             if lane is not None:
                 self._leave(lane)
@@ -170,8 +172,12 @@ class Lanes:
         if not reading.cancelled() and (error := reading.exception()) is not None:
             self._attempts.broken = error
 
-    def _attempt_for(self, lane: Lane, record: Record) -> "asyncio.Task[bool]":
-        """The task that runs this command: one that runs or has just finished here, or a new one."""
+    def _task_for(self, lane: Lane, record: Record) -> "asyncio.Task[bool] | None":
+        """The task that runs this command: one that runs or has just finished here, or a new one.
+
+        None in a drain, where nothing begins; stops are heard even then.
+        """
+        work: Callable[[], Coroutine[Any, Any, bool]]
         try:
             command = read_command(record)
         except Unreadable as error:
@@ -180,9 +186,11 @@ class Lanes:
         else:
             key = attempt_key(command.job, command.task, command.attempt)
             if isinstance(command, StopAttempt):
-                return self._attempts.task(b"stop " + key, partial(self._stop, command))
-            work = partial(self._perform, command, record, key, lane.takeover)
-        return self._attempts.task(key, work)
+                self._stop(command, key)
+                key, work = b"stop-%d-%d" % (record.partition, record.offset), _heard
+            else:
+                work = partial(self._perform, command, record, key, lane.takeover)
+        return None if self._attempts.draining else self._attempts.task(key, work)
 
     async def _perform(self, command: Command, record: Record, key: bytes, takeover: TakeOver) -> bool:
         """Run one command to its event on the log; False where it goes on elsewhere."""
@@ -192,6 +200,9 @@ class Lanes:
                 return True
             if past.ended is not None:
                 await self._outcomes.send(past.ended)  # whoever journaled it may have died before telling it
+                return True
+            if why := takeover.stopped(record) or self._attempts.stops.why():
+                await self._outcomes.tell_stopped(command, why, past.usage)
                 return True
             slots = self.caps.slots(record.partition)
             slots.pump()
@@ -206,9 +217,13 @@ class Lanes:
                 chance=self._chance,
                 redactor=redactor(self._settings.secrets),
             )
-            await attempt.take()
             try:
+                with self._attempts.stops.cut_short():
+                    await attempt.take()
                 return await self._run_attempt(command, attempt, key, record)
+            except AttemptStopped as stop:
+                await self._outcomes.tell_stopped(command, str(stop), past.usage)
+                return True
             except EndedElsewhere:
                 assert past.ended is not None
                 await self._outcomes.send(past.ended)
@@ -225,7 +240,10 @@ class Lanes:
         began = self._time()
         telling = self._outcomes.tell_start_later(command)
         try:
-            outcome = await self._outcomes.run(command, attempt, self._crew, self._resolver)
+            with self._attempts.stops.cut_short():
+                outcome = await self._outcomes.run(command, attempt, self._crew, self._resolver)
+        except AttemptStopped as stop:
+            outcome = stopped(str(stop), attempt.usage, cut_off=attempt.cut_off)
         except LaneMoved:
             self._log.info("attempt_handed_over", job=command.job, task=command.task, attempt=command.attempt)
             return False
@@ -244,10 +262,11 @@ class Lanes:
             await dead_letters.bury(self._sender, record, reason)
         return True
 
-    async def _stop(self, order: StopAttempt) -> bool:
-        """Nobody needs this attempt any more."""
-        self._log.info("attempt_stopped", job=order.job, task=order.task, attempt=order.attempt)
-        return True
+    def _stop(self, order: StopAttempt, key: bytes) -> None:
+        """Nobody needs this attempt any more. It stands before its stop, so one not known here has ended."""
+        if self._attempts.stop(key, order.reason):
+            names = {"job": order.job, "task": order.task, "attempt": order.attempt}
+            self._log.info("attempt_stopped", **names, reason=order.reason)
 
     async def _bury(self, record: Record, reason: str) -> bool:
         """A command that cannot be read: a dead letter, and word to its job where the key names it."""
@@ -309,3 +328,8 @@ class Lanes:
             # Replies that came in the last moment are paid for: their way to the journal is worth another.
             await self._journal([each.recorded() for each in attempts], JOURNALED_S)
             self._log.info("lanes_drained", finished=len(running) - len(late), given_up=len(late))
+
+
+async def _heard() -> bool:
+    """A stop is done once it is heard."""
+    return True

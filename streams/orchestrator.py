@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import structlog
 
-from streams.core.commands import Answer, Bury, Command, Effect, Tell
+from streams.core.commands import Bury, Command, Effect, Tell
 from streams.core.events import Event, JobBroken
 from streams.core.job import absorb
 from streams.core.pacing import Pacing
@@ -239,7 +239,8 @@ class Partition:
             return
         if self._staged or commands:
             orders = [order for command in commands if (order := self._order(command)) is not None]
-            effects = [record_of(each, record) for record, each in asked if isinstance(each, Answer | Bury)]
+            # Behind the commands: a stop stands behind what it stops.
+            effects = [record_of(each, record) for record, each in asked if not isinstance(each, Tell)]
             for _, effect in asked:
                 if isinstance(effect, Tell):
                     await self._say(effect.event)

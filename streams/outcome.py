@@ -12,6 +12,7 @@ from streams.claims import Resolver, ValueLost, check_in
 from streams.core.backoff import backoff
 from streams.core.commands import Command, Judge, MakeAnswer, MakePlan, RunSubTask
 from streams.core.events import (
+    STOPPED,
     UNREADABLE,
     Event,
     Planned,
@@ -19,10 +20,12 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
-from streams.core.values import INLINE_BYTES, INLINE_SET_BYTES, Inline, Value
+from streams.core.values import INLINE_BYTES, INLINE_SET_BYTES, NO_USAGE, Inline, Usage, Value
 from streams.delivery import Sender
+from streams.fingerprinting import fingerprint
 from streams.log import LogUnavailable, RecordRefused
 from streams.redaction import NO_SECRETS
+from streams.stops import AttemptStopped
 from streams.topics import JOB_EVENTS, partition_of
 from streams.transcript import AttemptEvent, attempt_key, attempt_of
 from streams.wire.envelope import Unwritable
@@ -94,6 +97,7 @@ class Outcomes:
         Raises:
             LaneMoved: it goes on elsewhere.
             EndedElsewhere: it is over.
+            AttemptStopped: nobody needs it any more.
         """
         self._running[id(attempt)] = command, self._time() + command.timeout_s
         try:
@@ -113,7 +117,7 @@ class Outcomes:
                 return replace(ended, usage=ended.usage + attempt.unanswered)
         except TimeoutError:
             return _cut_off(attempt, "timeout", f"no result within {command.timeout_s:g} s")
-        except (LaneMoved, EndedElsewhere):
+        except (LaneMoved, EndedElsewhere, AttemptStopped):
             raise
         except ValueLost as error:
             return GaveUp(kind="value_lost", reason=str(error), final=True, usage=attempt.usage)
@@ -152,6 +156,10 @@ class Outcomes:
             failed = GaveUp(kind=kind, reason=str(error), final=True, usage=ended.usage)
             await self.send(self._failed(command, failed))
 
+    async def tell_stopped(self, command: Command, why: str, usage: Usage = NO_USAGE) -> None:
+        """Tell that an attempt was stopped before it began here; *usage* is of its earlier owners."""
+        await self.send(self._failed(command, stopped(why, usage)))
+
     async def _event(self, command: Command, ended: Ended, *, key: bytes, partition: int) -> AttemptEvent:
         job, task, number = command.job, command.task, command.attempt
         match ended:
@@ -160,7 +168,9 @@ class Outcomes:
             case Done(result=result, usage=usage):
                 data = write_value(result)
                 # The answer is for readers without our client: it stays inline while a record can hold it.
-                inline = INLINE_SET_BYTES if is_the_answer(command) else INLINE_BYTES
+                # A verdict, which is short, is read by the fold.
+                whole = isinstance(command, Judge) or is_the_answer(command)
+                inline = INLINE_SET_BYTES if whole else INLINE_BYTES
                 value: Value = Inline(value=result)
                 if len(data) > inline:
                     value = await check_in(self._sender, data, key=key, partition=partition, run=self._run)
@@ -173,6 +183,7 @@ class Outcomes:
                     usage=usage,
                     proposed=ended.proposed,
                     cites=ended.cites,
+                    fingerprint=await fingerprint(result) if _compared(command) else "",
                 )
             case PlanRefused(reasons=reasons, usage=usage):
                 refused = GaveUp(kind="no_plan", reason="; ".join(reasons), final=True, usage=usage)
@@ -218,12 +229,23 @@ class Outcomes:
         return attempt_key(command.job, command.task, command.attempt).decode(), self._time() - ends
 
 
+def stopped(why: str, usage: Usage, *, cut_off: str = "") -> GaveUp:
+    """The end of an attempt that nobody needs any more; *cut_off* as of a running attempt."""
+    unknown = f"; whether {cut_off} ran is not known" if cut_off else ""
+    return GaveUp(kind=STOPPED, reason=f"stopped: {why}{unknown}", final=True, usage=usage)
+
+
 def _cut_off(attempt: RunningAttempt, kind: str, reason: str) -> GaveUp:
     """An attempt that did not come to its end; another one may, but for a tool that must not run twice."""
     if attempt.cut_off:
         reason = f"{attempt.cut_off} must not run twice, and whether it ran is not known: {reason}"
         return GaveUp(kind="unknown_outcome", reason=reason, final=True, usage=attempt.usage)
     return GaveUp(kind=kind, reason=reason, final=False, usage=attempt.usage)
+
+
+def _compared(command: Command) -> bool:
+    """Whether the fold compares what this attempt brings with other results."""
+    return isinstance(command, RunSubTask) and command.fingerprint
 
 
 def is_the_answer(command: Command) -> bool:

@@ -92,6 +92,12 @@ class Past:
         if self._changed is not None and not self._changed.done():
             self._changed.set_result(None)
 
+    @property
+    def usage(self) -> Usage:
+        """What was spent on it, or may have been."""
+        spent = sum((reply.usage for reply in self.replies.values()), Usage(tool_calls=len(self.tools)))
+        return sum(self.costs.values(), spent)
+
     def _landed(self, call: int | str, run: str) -> None:
         if self._elsewhere is not None and run == self._elsewhere.run:
             self._aloft.discard(call)

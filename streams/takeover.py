@@ -3,19 +3,24 @@
 Commands from before the takeover are delivered again. Their journal is read from the append time of
 the first of them less a minute, and followed until each of them is over, and until no call is under
 way at the last owner: its replies still arrive for a moment, and its calls count against our cap.
+The commands themselves are read ahead, too: of those that were stopped none begins.
 """
 
 import asyncio
 from asyncio import Task
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from streams.core.commands import StopAttempt
 from streams.log import Log, LogUnavailable, Record
 from streams.outstanding import outstanding
 from streams.past import NO_PAST, Past, Pasts
-from streams.topics import TRANSCRIPTS
+from streams.topics import SUBTASKS, TRANSCRIPTS
+from streams.wire.commands import read_command
+from streams.wire.envelope import Unreadable
 
 EARLIER_MS = 60_000
 """The journal of a command begins after its append time; clocks of two brokers may differ by less."""
@@ -48,6 +53,7 @@ class TakeOver:
         self._first = first
         self._end = 0
         self._open: frozenset[bytes] | None = None
+        self._stopped: dict[bytes, tuple[int, str]] = {}
         self._pasts = Pasts(lambda key: self._open is None or key in self._open)
         self._ready = asyncio.Event()
         self._asking = 0
@@ -70,12 +76,18 @@ class TakeOver:
                 # Deliveries come in order, so all others have begun; but one that comes when the
                 # journal has just been read is ahead of those that waited for it.
                 self._pasts.forget()
+                self._stopped.clear()
             return NO_PAST
         if self._open is not None and key not in self._open:
             return None
         past = self._pasts.begin(key)
         await self._pasts.settle(key, past)
         return past
+
+    def stopped(self, record: Record) -> str:
+        """Why a command that is delivered again must not run: its stop stands behind it; empty without."""
+        offset, why = self._stopped.get(record.key or b"", (-1, ""))
+        return why if offset > record.offset else ""
 
     def over(self, key: bytes) -> None:
         """An attempt makes no call here any more."""
@@ -93,10 +105,23 @@ class TakeOver:
             try:
                 if self._end - self._first.offset > LONG_BACKLOG and self._open is None:
                     self._open = await outstanding(self._log, self._lanes)
+                if self._open is None:  # else the table has said which are stopped: none of those is open
+                    await self._read_stops()
                 return await self._follow(log)
             except LogUnavailable as error:
                 log.warning("journal_not_read", reason=str(error), again_in_s=AGAIN_S)
                 await asyncio.sleep(AGAIN_S)
+
+    async def _read_stops(self) -> None:
+        """What was stopped by now must not begin again before its stop is delivered again, too."""
+        async for records in self._log.read(SUBTASKS, self._partition, offset=self._first.offset):
+            for record in records:
+                if record.key is None or b'"StopAttempt"' not in (record.value or b"")[:40]:
+                    continue
+                with suppress(Unreadable):  # it is delivered again, and buried then
+                    order = read_command(record)
+                    if isinstance(order, StopAttempt):
+                        self._stopped[record.key] = record.offset, order.reason
 
     async def _follow(self, log: FilteringBoundLogger) -> None:
         began, count = asyncio.get_running_loop().time(), 0

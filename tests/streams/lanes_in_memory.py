@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from agents.ports import Attempt, Done, GaveUp
-from streams.core.commands import Command, RunSubTask
+from streams.core.commands import RunSubTask
 from streams.core.events import Event, SubTaskEvent, SubTaskStarted
 from streams.delivery import Sender
 from streams.lanes import Lanes
@@ -14,7 +14,7 @@ from streams.log import Producer
 from streams.memory_log import NO_FAULTS, Faults, MemoryCluster, MemoryLog
 from streams.settings import Settings
 from streams.topics import DEAD_LETTERS, JOB_EVENTS, JOBS, SUBTASKS, TRANSCRIPTS
-from streams.wire.commands import write_command
+from streams.wire.commands import Order, write_command
 from streams.wire.events import read_event
 from tests.streams.scripted import Script, Work
 
@@ -100,7 +100,7 @@ class LanesInMemory:
         return Worker(log=log, lanes=lanes, watching=log.start(lanes.watch()))
 
     async def put(
-        self, *commands: Command | bytes | None, lane: int = 0, key: bytes | None = b"default/g/t/1"
+        self, *commands: Order | bytes | None, lane: int = 0, key: bytes | None = b"default/g/t/1"
     ) -> None:
         """Put commands on a lane; bytes as they are, under *key*."""
         for command in commands:

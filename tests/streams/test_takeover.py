@@ -2,6 +2,7 @@
 
 import asyncio
 
+from streams.core.commands import StopAttempt
 from streams.core.events import SubTaskFailed
 from streams.delivery import Sender
 from streams.journal import Journal
@@ -11,6 +12,7 @@ from streams.memory_log.virtual_time import run
 from streams.past import NO_PAST, Pasts
 from streams.takeover import TakeOver
 from streams.topics import SUBTASKS, TRANSCRIPTS
+from streams.wire.commands import write_command
 from tests.streams.desk import asks, says, user
 from tests.streams.lanes_in_memory import sub_task
 
@@ -46,6 +48,29 @@ def test_a_new_command_that_comes_as_the_journal_is_read_takes_nobodys_past() ->
         assert nothing is NO_PAST
         assert past is not None
         assert list(past.replies) == [1]
+        takeover.reading.cancel()
+
+    run(story())
+
+
+def test_a_stop_is_known_before_the_command_before_it_may_begin() -> None:
+    """Both are delivered again, and the stop may come later; one behind it is another command."""
+
+    async def story() -> None:
+        cluster = MemoryCluster({SUBTASKS: 1, TRANSCRIPTS: 1})
+        stop = StopAttempt(job="default/g", task="t", attempt=1, ordinal=1, lanes=1, reason="over")
+        key = b"default/g/t/1"
+        for order in (sub_task("t"), stop, sub_task("t")):
+            cluster.partition(SUBTASKS, 0).append(key, write_command(order), (), cluster.now_ms())
+        before, _, behind = cluster.records(SUBTASKS)
+
+        async def ends() -> dict[int, int]:
+            return {0: 3}
+
+        log = cluster.connect("worker")
+        takeover = TakeOver(log, 0, ends=asyncio.create_task(ends()), first=before, lanes=1)
+        assert await takeover.past(before, key) is not None
+        assert (takeover.stopped(before), takeover.stopped(behind)) == ("over", "")
         takeover.reading.cancel()
 
     run(story())
