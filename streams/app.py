@@ -67,7 +67,13 @@ async def run_parts(
     orchestrator = Orchestrator(log, settings)
     sender = Sender(log.producer, log.outage.suspect)
     lanes = Lanes(log, sender, settings, crew, run=run, monotonic=time.monotonic)
-    intake = Intake(sender, lanes=settings.lanes, run=run, redactor=redactor(settings.secrets))
+    intake = Intake(
+        sender,
+        lanes=settings.lanes,
+        run=run,
+        redactor=redactor(settings.secrets),
+        configured=settings.configuration,
+    )
     agents = FaustAgents(settings, {GOALS: intake.agent, SUBTASKS: lanes.lane}, {SUBTASKS: lanes})
     parts = {
         asyncio.create_task(orchestrator.run(), name="orchestrator"),

@@ -8,6 +8,7 @@ from typing import Final
 
 import structlog
 
+from agents.configuration.values import Configuration
 from streams import dead_letters
 from streams.claims import check_in
 from streams.core.events import GoalRejected, JobSubmitted
@@ -41,6 +42,7 @@ class Intake:
         lanes: Partitions of the system.
         run: The process's own name for its life.
         redactor: Takes what this process keeps secret out of goals that hold it.
+        configured: Defaults and rules of tenants. None: there are none.
     """
 
     def __init__(
@@ -51,8 +53,9 @@ class Intake:
         run: str,
         in_flight: int = IN_FLIGHT,
         redactor: Redactor = NO_SECRETS,
+        configured: Configuration | None = None,
     ) -> None:
-        self._redactor = redactor
+        self._redactor, self._configured = redactor, configured
         self._sender, self._lanes, self._run, self._in_flight = sender, lanes, run, in_flight
         self._log = structlog.get_logger().bind(part="intake")
 
@@ -111,8 +114,8 @@ class Intake:
 
     async def _read(self, record: Record) -> JobSubmitted | BadGoal:
         if len(record.value or b"") <= LARGE:
-            return read_goal(record, lanes=self._lanes)
-        return await asyncio.to_thread(read_goal, record, lanes=self._lanes)
+            return read_goal(record, lanes=self._lanes, configured=self._configured)
+        return await asyncio.to_thread(read_goal, record, lanes=self._lanes, configured=self._configured)
 
     async def _lightened(self, event: JobSubmitted) -> JobSubmitted:
         """The event with what is large in it checked in, on the job's partition."""

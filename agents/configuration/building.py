@@ -2,14 +2,27 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from agents.configuration.references import Tables
-from agents.configuration.tables import CallTable, EndpointTable, KindTable, ModelTable, ServerTable, Table
+from agents.configuration.tables import (
+    CallTable,
+    EndpointTable,
+    EntryTable,
+    GateTable,
+    KindTable,
+    ModelTable,
+    OthersTable,
+    ServerTable,
+    Table,
+)
+from agents.configuration.tenants import EntryKey, EntryRules, Gate, Tenant, Unwanted, merged
 from agents.configuration.values import (
     CALLS,
     DEFAULT,
+    JUDGE,
     PLANNER,
+    SYNTHESIS,
     Bounds,
     Configuration,
     Endpoint,
@@ -20,9 +33,17 @@ from agents.configuration.values import (
     ToolServer,
 )
 from agents.configuration.variables import API_KEY, BASE_URL, MODEL, filled, secrets
+from streams.core.values import ANSWER, PLAN, Grant, Json
 
 BOUNDS = ("rounds", "turn_tokens", "task_tokens", "calls", "side_by_side", "tool_s")
 """Keys of a kind that are a sub-agent's bounds."""
+
+STEPS: Final[Mapping[str, tuple[str, ...]]] = {
+    PLANNER: (PLAN,),
+    SYNTHESIS: (ANSWER,),
+    JUDGE: ("judge", "gate"),
+}
+"""What goals call the attempts in which these calls are made, where they limit their time."""
 
 
 def built(tables: Tables, environment: Mapping[str, str]) -> Configuration:
@@ -48,6 +69,30 @@ def built(tables: Tables, environment: Mapping[str, str]) -> Configuration:
         open_models=open_models,
         servers={name: _server(name, each, environment) for name, each in tables.servers.items()},
         local=LocalToolSettings(**_given(tables.tools)),
+        others=_others(tables),
+        tenants={name: _tenant(tables, name) for name in tables.tenants},
+        entry=None if tables.entry is None else _entry(tables.entry, environment),
+    )
+
+
+def defaults_of(tables: Tables, name: str) -> Mapping[str, Json]:
+    """Fields of the goals of a tenant where they say nothing; empty: of one without a table."""
+    below = merged(_timeouts(tables.kinds), tables.defaults)
+    own = tables.tenants[name].defaults if name else None
+    return merged(below, own or {})
+
+
+def _timeouts(kinds: Mapping[str, CallTable]) -> Mapping[str, Json]:
+    """What kinds say of the time of their attempts, as a goal would say it."""
+    limits: dict[str, Json] = {}
+    timeouts: dict[str, Json] = {}
+    for name, table in kinds.items():
+        if table.timeout_s is not None and name == DEFAULT:
+            limits["timeout_s"] = table.timeout_s
+        elif table.timeout_s is not None:
+            timeouts |= dict.fromkeys(STEPS.get(name, (name,)), table.timeout_s)
+    return (
+        {"limits": {**limits, **({"timeouts": timeouts} if timeouts else {})}} if limits or timeouts else {}
     )
 
 
@@ -114,6 +159,7 @@ def _kinds(tables: Mapping[str, CallTable], chain: tuple[str, ...]) -> dict[str,
 def _kind(name: str, table: CallTable, others: Kind) -> Kind:
     given = _given(table)
     bounds: Bounds = replace(others.bounds, **{key: given.pop(key) for key in BOUNDS if key in given})
+    given.pop("timeout_s", None)  # it is among the defaults of goals
     if "schema_" in given:
         given["schema"] = given.pop("schema_")
     return replace(others, name=name, bounds=bounds, **given)
@@ -127,3 +173,44 @@ def _server(name: str, table: ServerTable, environment: Mapping[str, str]) -> To
         hidden += secrets(texts, environment)
         given[key] = {each: filled(text, environment) for each, text in texts.items()}
     return ToolServer(name=name, secrets=tuple(dict.fromkeys(hidden)), **given)
+
+
+def _others(tables: Tables) -> Tenant:
+    return _limited(tables.tenant, Tenant(defaults=defaults_of(tables, "")))
+
+
+def _tenant(tables: Tables, name: str) -> Tenant:
+    """A tenant; what its table leaves out is as in ``[tenant]``."""
+    table = tables.tenants[name]
+    return _limited(table, replace(_others(tables), name=name, defaults=defaults_of(tables, name)))
+
+
+def _limited(table: OthersTable, others: Tenant) -> Tenant:
+    given = _given(table)
+    given.pop("defaults", None)
+    if table.day is not None:
+        given["day"] = Grant(**_given(table.day))
+    if table.gate is not None:
+        given["gate"] = _gate(table.gate, others.gate)
+    return replace(others, **given)
+
+
+def _gate(table: GateTable, others: Gate) -> Gate:
+    given = _given(table)
+    if table.refuse is not None:
+        given["refuse"] = tuple(Unwanted(**_given(each)) for each in table.refuse)
+    return replace(others, **given)
+
+
+def _entry(table: EntryTable, environment: Mapping[str, str]) -> EntryRules:
+    return EntryRules(
+        header=(table.header or "").lower(),
+        principals={name: tuple(tenants) for name, tenants in (table.principals or {}).items()},
+        keys={
+            name: EntryKey(
+                name=name, secret=environment.get(key.variable, "").strip(), tenants=tuple(key.tenants)
+            )
+            for name, key in (table.keys or {}).items()
+        },
+        worker=table.worker or "",
+    )

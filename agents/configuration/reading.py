@@ -1,18 +1,26 @@
 """Reading ``anabranch.toml``: the whole configuration, or all that is wrong with it, each with its line."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from agents.configuration import variables
-from agents.configuration.building import built
+from agents.configuration.building import built, defaults_of
 from agents.configuration.positions import find, syntax
 from agents.configuration.problems import BadConfiguration, Path, Problem, dotted, is_secret, nearest, shown
 from agents.configuration.references import Tables, faults
-from agents.configuration.tables import NAMES, SECTIONS, TOOLS, CallTable, Table, ToolsTable
+from agents.configuration.schemas import json_faults
+from agents.configuration.tables import (
+    ALONE,
+    DEFAULTS,
+    NAMES,
+    SECTIONS,
+    CallTable,
+    Table,
+)
 from agents.configuration.values import CALLS, Configuration
 from agents.configuration.wording import worded
 from agents.strict_json import deeper_than
@@ -25,6 +33,14 @@ DEEPEST: Final = 64
 
 Fault = tuple[Path, str, str]
 _Table = TypeVar("_Table", bound=Table)
+
+GoalFaults: TypeAlias = Callable[[Mapping[str, Any]], Iterable[tuple[Path, str]]]
+"""What of some fields cannot be a goal's defaults: where, and why."""
+
+
+def any_goal(_: Mapping[str, Any]) -> Iterable[tuple[Path, str]]:
+    """For whoever does not know goals: nothing is wrong."""
+    return ()
 
 
 def decoded(data: bytes, *, path: str) -> str:
@@ -46,13 +62,16 @@ def decoded(data: bytes, *, path: str) -> str:
         ) from None
 
 
-def read_configuration(text: str, *, path: str, environment: Mapping[str, str]) -> Configuration:
+def read_configuration(
+    text: str, *, path: str, environment: Mapping[str, str], goal_faults: GoalFaults = any_goal
+) -> Configuration:
     """The configuration that *text* and the variables say.
 
     Args:
         text: What stands in the file; an empty one leaves all to variables and defaults.
         path: The file, for the words of problems.
         environment: All variables, keys among them.
+        goal_faults: Looks at the defaults of goals, whose fields are not known here.
 
     Raises:
         BadConfiguration: it cannot be; all that is wrong, each with its line.
@@ -66,6 +85,7 @@ def read_configuration(text: str, *, path: str, environment: Mapping[str, str]) 
         raise BadConfiguration([Problem(path=path, line=line, what=told, to_do=to_do)]) from None
     tables = Tables()
     found = list(_faults(data, tables, environment))
+    found += _default_faults(tables, goal_faults, {at for at, _, _ in found})
     if found:
         places = find(text)
         raise BadConfiguration(
@@ -96,17 +116,50 @@ def _faults(data: dict[str, Any], tables: Tables, environment: Mapping[str, str]
 
 def _read(data: dict[str, Any], tables: Tables, environment: Mapping[str, str]) -> Iterator[Fault]:
     """The faults of the tables, each for itself."""
-    known = (*SECTIONS, TOOLS)
+    known = (*SECTIONS, *ALONE, DEFAULTS)
     for section, value in data.items():
         if section not in known:
             yield (section,), f"{dotted((section,))} is no table that there is", nearest(section, known)
         elif not isinstance(value, dict):
             yield (section,), f"{section} is {shown(value)}", f"write a table, [{_header(section)}]"
-        elif section == TOOLS:
-            tables.tools, wrong = _table(ToolsTable, value, (TOOLS,), {})
+        elif section == DEFAULTS:
+            tables.defaults = value
+        elif section in ALONE:
+            read, wrong = _table(ALONE[section], value, (section,), {})
+            setattr(tables, section, read)
+            tables.unread |= {path for path, _, _ in wrong}
             yield from wrong
         else:
             yield from _section(section, value, tables, environment)
+
+
+def _default_faults(tables: Tables, goal_faults: GoalFaults, said: set[Path]) -> Iterator[Fault]:
+    """What of the defaults of goals cannot be: of all tenants, and of each with its own over them."""
+    to_do = "README.md has the fields of goals, docs/tenants.md what a default may be"
+    own = {name: each.defaults for name, each in tables.tenants.items() if each.defaults}
+    places: list[tuple[Path, dict[str, Any]]] = [((DEFAULTS,), tables.defaults)]
+    places += [(("tenants", name, DEFAULTS), given) for name, given in own.items()]
+    wrong = [
+        (at, f"{dotted(at)} is no default: {what}", to_do)
+        for place, given in places
+        for at, what in _of_goals(place, given, goal_faults)
+    ]
+    yield from (fault for fault in wrong if fault[0] not in said)
+    if wrong or said:
+        return
+    for name in ("", *tables.tenants):
+        place = ("tenants", name, DEFAULTS) if name else (DEFAULTS,)
+        for _, what in goal_faults(defaults_of(tables, name)):
+            where = "" if name else ", with the timeouts of kinds"
+            yield place, f"{dotted(place)} does not fit with all other defaults{where}: {what}", to_do
+            break
+
+
+def _of_goals(place: Path, given: Mapping[str, Any], goal_faults: GoalFaults) -> Iterator[tuple[Path, str]]:
+    no_json = [(at, what) for at, what, _ in json_faults(place, given)]
+    yield from no_json
+    if not no_json:
+        yield from (((*place, *at), what) for at, what in goal_faults(given))
 
 
 def _section(
@@ -173,4 +226,4 @@ def _secrets(data: dict[str, Any]) -> Iterator[Path]:
 
 
 def _header(section: str) -> str:
-    return section if section == TOOLS else f"{section}.NAME"
+    return f"{section}.NAME" if section in SECTIONS else section

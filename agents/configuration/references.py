@@ -10,10 +10,13 @@ from agents.configuration.schemas import json_faults, schema_faults
 from agents.configuration.tables import (
     CallTable,
     EndpointTable,
+    EntryTable,
     KindTable,
     ModelTable,
+    OthersTable,
     ServerTable,
     Table,
+    TenantTable,
     ToolsTable,
 )
 from agents.configuration.values import DEFAULT, Bounds
@@ -23,6 +26,9 @@ from agents.tools.scopes import BadScope, read_scopes
 Fault = tuple[Path, str, str]
 """Where it is, what is wrong, and what to do."""
 
+
+LEAST_KEY: Final = 16
+"""Characters of a key that goals are signed with."""
 
 WILD: Final = frozenset("*?[]")
 """What wildcards are made of."""
@@ -41,7 +47,11 @@ class Tables:
     models: dict[str, ModelTable] = field(default_factory=dict)
     kinds: dict[str, CallTable] = field(default_factory=dict)
     servers: dict[str, ServerTable] = field(default_factory=dict)
+    tenants: dict[str, TenantTable] = field(default_factory=dict)
     tools: ToolsTable = field(default_factory=ToolsTable)
+    tenant: OthersTable = field(default_factory=OthersTable)
+    entry: EntryTable | None = None
+    defaults: dict[str, Any] = field(default_factory=dict)
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     unread: set[Path] = field(default_factory=set)
 
@@ -68,6 +78,30 @@ def faults(tables: Tables, *, model: str, environment: Mapping[str, str]) -> Ite
         yield from _kind(tables, ("kinds", name), kind)
     for name, server in tables.servers.items():
         yield from _server(tables, ("servers", name), server, environment)
+    if tables.entry is not None and not any(at[:1] == ("entry",) for at in tables.unread):
+        yield from _entry(tables.entry, environment)
+
+
+def _entry(entry: EntryTable, environment: Mapping[str, str]) -> Iterator[Fault]:
+    if bool(entry.header) != bool(entry.principals):
+        has, lacks = ("header", "principals") if entry.header else ("principals", "header")
+        told = f"entry has {has} and no {lacks}"
+        yield ("entry", has), told, "a header says who sent a goal, principals whose goals that one may send"
+    keys = entry.keys or {}
+    elif not entry.principals and not keys:
+        yield ("entry",), "entry lets nobody in", "write header and principals, or tables [entry.keys.NAME]"
+    if keys and entry.worker is not None and entry.worker not in keys:
+        told = f"entry.worker is {shown(entry.worker)}, and no key has that name"
+        yield ("entry", "worker"), told, nearest(entry.worker, tuple(keys))
+    for name, key in keys.items():
+        here: Path = ("entry", "keys", name, "variable")
+        held = environment.get(key.variable, "").strip()
+        if not held:
+            told = f"{dotted(here)} wants the variable {key.variable}, which is not set"
+            yield here, told, f"set {key.variable}, to the same at every worker"
+        elif len(held) < LEAST_KEY:
+            told = f"the variable {key.variable} holds {len(held)} characters, too few for a key"
+            yield here, told, f"make one of at least {LEAST_KEY}, by `openssl rand -hex 32`"
 
 
 def _endpoints(tables: Tables) -> Iterator[Fault]:

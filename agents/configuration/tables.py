@@ -12,7 +12,9 @@ from httpx2 import URL, InvalidURL
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from agents.configuration.patterns import BadPattern, pattern
 from agents.configuration.problems import is_secret, shown
+from agents.configuration.tenants import ALL
 from agents.configuration.values import JsonMode, Reasoning, Thinking, TokensParameter
 
 MOST: Final = 1_000_000_000
@@ -74,12 +76,28 @@ def _tool(text: str) -> str:
     return text
 
 
+def _pattern(text: str) -> str:
+    try:
+        pattern(text)
+    except BadPattern as bad:
+        raise own(f"is {shown(text)}, which is no pattern: {bad}", "see docs.rs/regex/#syntax") from None
+    return text
+
+
+def _tenant(text: str) -> str:
+    if text != ALL and not re.fullmatch(_TENANT, text):
+        raise own(f"is {shown(text)}, which is no tenant", f'{_TENANTS_OWN}, or "{ALL}" for all')
+    return text
+
+
 def _distinct(names: list[str]) -> list[str]:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise own(f"names {shown(twice[0])} twice", "name it once")
     return names
 
 
+_TENANT: Final = r"[A-Za-z0-9._~-]{1,128}"
+_TENANTS_OWN: Final = "write 1 to 128 letters, digits, . _ ~ or -"
 _HEADER: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # RFC 9110, section 5.6.2
 
 Name = Annotated[
@@ -100,6 +118,9 @@ FilledText = Annotated[str, _matching(r"[^\x00]*[^\x00\s][^\x00]*", "text", "wri
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Seconds = Annotated[float, Field(gt=0, le=DAY_S)]
 Dollars = Annotated[float, Field(ge=0, le=1_000_000)]
+Tenants = Annotated[
+    list[Annotated[str, AfterValidator(_tenant)]], Field(min_length=1), AfterValidator(_distinct)
+]
 Module = Annotated[
     str,
     _matching(
@@ -153,10 +174,11 @@ class ModelTable(Table):
 
 
 class CallTable(Table):
-    """``[kinds.planner]`` and ``[kinds.synthesis]``: calls of the planner and of the synthesis."""
+    """``[kinds.planner]``, ``[kinds.synthesis]`` and ``[kinds.judge]``: calls that are no sub-agent's."""
 
     models: Annotated[list[str], Field(min_length=1), AfterValidator(_distinct)] | None = None
     thinking: bool | None = None
+    timeout_s: Seconds | None = None
 
 
 class KindTable(CallTable):
@@ -208,19 +230,94 @@ class ToolsTable(Table):
     sandbox_output: Annotated[int, Field(ge=1_024, le=16_777_216)] | None = None
 
 
+class DayTable(Table):
+    """``[tenants.NAME.day]``."""
+
+    tokens: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    calls: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    usd: Annotated[float, Field(gt=0, le=10**15)] | None = None
+
+
+class UnwantedTable(Table):
+    """One of ``refuse`` in ``[tenants.NAME.gate]``."""
+
+    pattern: Annotated[str, AfterValidator(_pattern)]
+    reason: FilledText
+
+
+class GateTable(Table):
+    """``[tenants.NAME.gate]``."""
+
+    refuse: Annotated[list[UnwantedTable], Field(max_length=100)] | None = None
+    longest: Count | None = None
+    model: bool | None = None
+
+
+class OthersTable(Table):
+    """``[tenant]``: all tenants, where their own tables say nothing."""
+
+    weight: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    jobs: Count | None = None
+    in_flight: Count | None = None
+    requests_per_second: Annotated[float, Field(ge=0.02, le=1_000_000)] | None = None
+    day: DayTable | None = None
+    gate: GateTable | None = None
+
+
+class TenantTable(OthersTable):
+    """``[tenants.NAME]``."""
+
+    defaults: dict[str, Any] | None = None
+
+
+class EntryKeyTable(Table):
+    """``[entry.keys.NAME]``."""
+
+    variable: Variable
+    tenants: Tenants
+
+
+class EntryTable(Table):
+    """``[entry]``."""
+
+    header: Annotated[str, _matching(_HEADER, "name of a header", "see RFC 9110")] | None = None
+    principals: dict[FilledText, Tenants] | None = None
+    keys: dict[Name, EntryKeyTable] | None = None
+    worker: str | None = None
+
+
 SECTIONS: Final[Mapping[str, type[Table]]] = {
     "endpoints": EndpointTable,
     "models": ModelTable,
     "kinds": KindTable,
     "servers": ServerTable,
+    "tenants": TenantTable,
 }
 """Tables that hold named ones."""
 
-NAMES: Final[Mapping[str, Any]] = {"endpoints": Name, "models": Word, "kinds": Word, "servers": Name}
+NAMES: Final[Mapping[str, Any]] = {
+    "endpoints": Name,
+    "models": Word,
+    "kinds": Word,
+    "servers": Name,
+    "tenants": Annotated[str, _matching(_TENANT, "tenant", _TENANTS_OWN)],
+}
 """What their names may be."""
 
-TOOLS: Final = "tools"
-"""The one table that holds none."""
+ALONE: Final[Mapping[str, type[Table]]] = {"tools": ToolsTable, "tenant": OthersTable, "entry": EntryTable}
+"""Tables that hold no named ones."""
+
+DEFAULTS: Final = "defaults"
+"""The table with fields of goals."""
+
+WITHIN: Final[Mapping[str, type[Table]]] = {
+    "prices": PricesTable,
+    "day": DayTable,
+    "gate": GateTable,
+    "refuse": UnwantedTable,
+    "keys": EntryKeyTable,
+}
+"""Tables within others, by their keys."""
 
 
 def keys(table: type[Table]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from agents.configuration.tenants import UNLIMITED, EntryRules, Tenant
 from streams.core.values import Json
 
 Thinking: TypeAlias = Literal["none", "type", "template", "effort"]
@@ -209,6 +210,9 @@ class Configuration:
         kinds: By name, ``default`` always among them.
         servers: By name.
         local: Python functions.
+        others: What tenants may do that have no table of their own.
+        tenants: By name.
+        entry: Who may submit goals for whom. None: whoever may write to ``goals``, for anybody.
         path: The file this stands in, for the words of errors; empty where there is none.
     """
 
@@ -218,7 +222,14 @@ class Configuration:
     open_models: bool = False
     servers: Mapping[str, ToolServer] = field(default_factory=dict)
     local: LocalToolSettings = LocalToolSettings()
+    others: Tenant = UNLIMITED
+    tenants: Mapping[str, Tenant] = field(default_factory=dict)
+    entry: EntryRules | None = None
     path: str = ""
+
+    def tenant(self, name: str) -> Tenant:
+        """What a tenant may do."""
+        return self.tenants.get(name, self.others)
 
     def kind(self, name: str) -> Kind:
         """The kind of this name, else ``default``; planner and synthesis take only its models."""
@@ -233,7 +244,8 @@ class Configuration:
         """What must never be shown, wherever it turns up: keys, and the secrets of tool servers."""
         keys = [key for endpoint in self.endpoints.values() for key in endpoint.keys]
         given = [secret for server in self.servers.values() for secret in server.secrets]
-        return tuple(filter(None, (*keys, *given)))
+        signing = [key.secret for key in self.entry.keys.values()] if self.entry else []
+        return tuple(filter(None, (*keys, *given, *signing)))
 
 
 def one_endpoint(*, base_url: str, api_key: str, model: str) -> Configuration:

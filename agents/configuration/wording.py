@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from agents.configuration.problems import Path, dotted, near, nearest, shown
-from agents.configuration.tables import SECTIONS, TOOLS, PricesTable, Table, ToolsTable, keys
+from agents.configuration.tables import ALONE, SECTIONS, WITHIN, PricesTable, Table, keys
 
 WANTED: Final = {
     "string_type": "text, in quotes",
@@ -57,7 +57,7 @@ def worded(error: ErrorDetails, table: type[BaseModel], at: Path) -> tuple[Path,
         case "missing":
             return path, f"{name} is missing", "write it, or leave out the whole table"
         case "extra_forbidden":
-            where = PricesTable if len(inner) > 1 else table
+            where = _holding(table, inner)
             return path, f"{name} is no key", _instead(str(inner[-1]), value, where, path)
         case "literal_error":
             choices = str(bounds["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
@@ -96,17 +96,22 @@ def _instead(name: str, value: object, table: type[BaseModel], path: Path) -> st
 ELSEWHERE: Final[Mapping[str, type[Table]]] = {
     **{f"{section}.NAME": table for section, table in SECTIONS.items()},
     "models.NAME.prices": PricesTable,
-    TOOLS: ToolsTable,
+    **ALONE,
 }
 """The tables as one writes their headers."""
 
 
+def _holding(table: type[BaseModel], inner: Path) -> type[BaseModel]:
+    """The table that the last key of a path stands in."""
+    return next(
+        (WITHIN[part] for part in reversed(inner[:-1]) if isinstance(part, str) and part in WITHIN), table
+    )
+
+
 def _range(table: type[BaseModel], inner: Path) -> str:
     """The bounds of a key: ``from 1 to 1,000``."""
-    name = str(inner[0])
-    fields = table.model_fields
-    if name == "prices":
-        fields, name = PricesTable.model_fields, str(inner[-1])
+    fields = _holding(table, inner).model_fields
+    name = str(inner[-1]) if inner[-1] in fields else str(inner[0])
     found: dict[str, Any] = {}
     for each in _metadata(fields[name].annotation, fields[name].metadata):
         for bound in ("gt", "ge", "lt", "le"):

@@ -119,6 +119,7 @@ def configured(
     from agents.configuration.building import with_model
     from agents.configuration.problems import nearest
     from agents.configuration.reading import decoded, read_configuration
+    from streams.wire.tenant_rules import default_faults
 
     file = named or FILE
     try:
@@ -128,7 +129,7 @@ def configured(
         raise Stop(
             f"{file} cannot be read ({reason}): --config and {CONFIG} name the file", Exit.USAGE
         ) from None
-    found = read_configuration(text, path=str(file), environment=environment)
+    found = read_configuration(text, path=str(file), environment=environment, goal_faults=default_faults)
     if model is not None:
         if not found.open_models and model not in found.models:
             raise Stop(

@@ -121,6 +121,16 @@ def read_fields(written: Mapping[str, Json]) -> GoalFields:
     raise BadFields(told[:_REASON_CHARS])
 
 
+def problems_of(written: Mapping[str, Json]) -> list[tuple[tuple[str | int, ...], str]]:
+    """What is wrong with the fields of a JSON object: where, and in which words."""
+    try:
+        GoalFields.model_validate(written)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        return [(problem["loc"], _problem(problem)) for problem in found]
+    return []
+
+
 def _problem(problem: ErrorDetails) -> str:
     place = [str(part)[:64] for part in problem["loc"]] or ["goal"]
     # Behind a field of the goal stand a list's index or a validator's name, behind those of the

@@ -6,12 +6,13 @@ ones where they can be claimed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
 import orjson
 
+from agents.configuration.values import Configuration
 from agents.strict_json import NoOneMeaning, decode
 from streams.core.events import JobSubmitted
 from streams.core.goal import (
@@ -34,6 +35,7 @@ from streams.wire.goal_fields import DEFAULT_TENANT, NAME, BadFields, GoalFields
 from streams.wire.goal_plan import brought_plan
 from streams.wire.headers import read_headers, too_many
 from streams.wire.rule_fields import ParentFields
+from streams.wire.tenant_rules import resolved, tenant_rules
 
 DEPTH: Final = values.DEPTH
 """Levels of nesting of a goal."""
@@ -65,11 +67,16 @@ class _Ambiguous(Exception):
         self.fields: Mapping[str, Json] = value if isinstance(value, Mapping) and whole else {}
 
 
-def read_goal(record: Record, *, lanes: int) -> JobSubmitted | BadGoal:
+def read_goal(
+    record: Record, *, lanes: int, configured: Configuration | None = None
+) -> JobSubmitted | BadGoal:
     """What a record of ``goals`` asks for. A plan that it brings is admitted here.
+
+    Its digest is of what it says itself: sent again after a change of the defaults, it is the same job.
 
     Args:
         lanes: Partitions of the system, which the event carries.
+        configured: Says the defaults and rules of tenants. None: there are none.
     """
     named: str | None = None
     written: Mapping[str, Json] = {}
@@ -79,6 +86,8 @@ def read_goal(record: Record, *, lanes: int) -> JobSubmitted | BadGoal:
         written = _object(value, content_type)
         fields = read_fields(written)
         digest = _digest(fields)
+        if configured is not None:
+            fields = resolved(written, fields, configured)
         plan = brought_plan(fields)
         _carry(record.headers)
     except _Ambiguous as error:
@@ -88,12 +97,20 @@ def read_goal(record: Record, *, lanes: int) -> JobSubmitted | BadGoal:
     derived = f"{record.topic}-{record.partition}-{record.offset}"
     return JobSubmitted(
         job=f"{fields.tenant}/{fields.id or named or derived}",
-        goal=_goal(fields, digest),
+        goal=_ruled(_goal(fields, digest), configured),
         source=Source(topic=record.topic, partition=record.partition, offset=record.offset),
         lanes=lanes,
         headers=read_headers(record.headers),
         plan=plan,
     )
+
+
+def _ruled(goal: Goal, configured: Configuration | None) -> Goal:
+    """The goal with what its tenant may do, which no goal says itself."""
+    if configured is None:
+        return goal
+    gate = configured.tenant(goal.tenant).gate.model
+    return replace(goal, gate=gate, rules=tenant_rules(configured, goal.tenant))
 
 
 def _carry(headers: Headers) -> None:

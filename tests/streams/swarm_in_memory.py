@@ -48,7 +48,7 @@ class SwarmInMemory:
         run, chance = f"run-{self._workers}", Random(self.seed + self._workers).random  # noqa: S311 - repeatable
         sender = Sender(log.producer)
         lanes = Lanes(log, sender, self.settings, self.script.crew(), run=run, chance=chance)
-        intake = Intake(sender, lanes=self.settings.lanes, run=run)
+        intake = Intake(sender, lanes=self.settings.lanes, run=run, configured=self.settings.configuration)
         log.start(Orchestrator(log, self.settings, chance=chance).run())
         log.start(log.deliveries(SUBTASKS, "agents", lanes.lane, lanes))
         log.start(log.deliveries(GOALS, "agents", intake.agent))

@@ -85,7 +85,7 @@ class Worker:
         chance = Random(run).random  # noqa: S311 - chance that must be repeatable, no secret
         sender = Sender(log.producer)
         lanes = Lanes(log, sender, self._settings, self._crew(), run=run, chance=chance)
-        intake = Intake(sender, lanes=self._settings.lanes, run=run)
+        intake = Intake(sender, lanes=self._settings.lanes, run=run, configured=self._settings.configuration)
         orchestrator = Orchestrator(log, self._settings, chance=chance)
         parts = [
             orchestrator.run(),

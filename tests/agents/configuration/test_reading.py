@@ -1,6 +1,6 @@
 """What ``anabranch.toml`` says becomes the values that the agents work with."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -8,14 +8,19 @@ import pytest
 from agents.configuration.building import BOUNDS, with_model
 from agents.configuration.tables import (
     EndpointTable,
+    EntryTable,
+    GateTable,
     KindTable,
     ModelTable,
     PricesTable,
     ServerTable,
     Table,
+    TenantTable,
     ToolsTable,
+    UnwantedTable,
     keys,
 )
+from agents.configuration.tenants import EntryKey, EntryRules, Gate, Tenant, Unwanted
 from agents.configuration.values import (
     Bounds,
     Endpoint,
@@ -261,6 +266,48 @@ def test_a_model_may_be_chosen_later() -> None:
     assert chain.kind("x").models == ("b", "a")
 
 
+def test_who_may_submit() -> None:
+    """Keys stand in variables, and are hidden; headers have no case."""
+    text = """
+        [entry]
+        header = "X-Principal"
+        worker = "workers"
+        [entry.principals]
+        "User:ci" = ["acme"]
+        [entry.keys.workers]
+        variable = "WORKERS_KEY"
+        tenants = ["*"]
+    """
+    found = read(text, WORKERS_KEY="a-key-of-all-workers")
+    key = EntryKey(name="workers", secret="a-key-of-all-workers", tenants=("*",))
+    assert found.entry == EntryRules(
+        header="x-principal", principals={"User:ci": ("acme",)}, keys={"workers": key}, worker="workers"
+    )
+    assert found.secrets == ("a-key-of-all-workers",)
+    assert "a-key-of" not in repr(found)
+    assert len(problems(text, WORKERS_KEY="too-short")) == 1
+
+
+def test_tenants_are_as_all_others_where_their_tables_say_nothing() -> None:
+    """Of the gate each key by itself."""
+    found = read(
+        """
+        [tenant]
+        weight = 2
+        in_flight = 7
+        gate = { longest = 10, refuse = [{ pattern = "a", reason = "b" }] }
+        [tenants.acme]
+        weight = 3
+        gate = { model = true }
+        """
+    )
+    gate = Gate(longest=10, refuse=(Unwanted(pattern="a", reason="b"),))
+    assert found.tenant("any") == Tenant(weight=2, in_flight=7, gate=gate)
+    acme = Tenant(name="acme", weight=3, in_flight=7, gate=replace(gate, model=True))
+    assert found.tenant("acme") == acme
+    assert read("").tenant("any") == Tenant()
+
+
 @pytest.mark.parametrize(
     ("value", "table", "filled"),
     [
@@ -271,6 +318,10 @@ def test_a_model_may_be_chosen_later() -> None:
         (Bounds, KindTable, set()),
         (ToolServer, ServerTable, {"name", "secrets"}),
         (LocalToolSettings, ToolsTable, set()),
+        (Tenant, TenantTable, {"name"}),
+        (Gate, GateTable, set()),
+        (Unwanted, UnwantedTable, set()),
+        (EntryRules, EntryTable, set()),
     ],
 )
 def test_every_setting_has_a_key(value: type[Any], table: type[Table], filled: set[str]) -> None:
