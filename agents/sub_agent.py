@@ -1,5 +1,6 @@
 """The sub-agent: a model with tools works on one sub-task until it has a result."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -7,7 +8,7 @@ from typing import TypeAlias
 
 from agents.configuration.values import CALLS, DEFAULT, Kind
 from agents.conversation import Conversation
-from agents.json_answers import settled
+from agents.json_answers import faults, settled
 from agents.models.retry import PatientModel
 from agents.plain_json import dumps_text
 from agents.ports import Attempt, Caller, Done, GaveUp, ModelError, ModelReply, ModelRequest, ToolCall, Tools
@@ -60,6 +61,8 @@ class ToolUsingAgent:
         """Work on one sub-task."""
         name = DEFAULT if command.kind in NO_SUB_TASKS else command.kind
         kind = self._kinds(name)
+        if isinstance(command.schema, Mapping):
+            kind = replace(kind, schema=command.schema)  # its result may be the answer as it is
         caller = Caller(job=command.job, task=command.task, kind=name)
         granted = allowed(command.tools, kind)
         toolbox = Toolbox(self._tools, granted, caller, kind.bounds, refused=self._refused)
@@ -191,6 +194,10 @@ async def run_tool(command: RunSubTask, tool: str, toolbox: Toolbox, attempt: At
     reply = await toolbox.run(call, attempt)
     usage = Usage(tool_calls=int(reply.error not in NOT_RUN))
     if reply.error is None:
+        schema = command.schema
+        if isinstance(schema, Mapping) and (why := await asyncio.to_thread(faults, reply.output, schema)):
+            told = f"{tool}: its result breaks the answer's schema: {'; '.join(why)}"
+            return GaveUp(kind="bad_json", reason=told, final=True, usage=usage)
         return Done(result=reply.output, usage=usage)
     # What the plan got wrong stays wrong; a tool that may have changed the world is not asked twice.
     final = reply.error in NEVER or toolbox.once(tool)

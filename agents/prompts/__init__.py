@@ -8,5 +8,5 @@ from pathlib import Path
 
 
 def read_prompt(role: str) -> str:
-    """The system prompt of a role: ``planner``, ``sub_agent`` or ``synthesis``."""
+    """The system prompt of a role: the name of its file, such as ``planner``."""
     return (Path(__file__).parent / f"{role}.md").read_text(encoding="utf-8")
