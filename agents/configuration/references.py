@@ -83,11 +83,11 @@ def faults(tables: Tables, *, model: str, environment: Mapping[str, str]) -> Ite
 
 
 def _entry(entry: EntryTable, environment: Mapping[str, str]) -> Iterator[Fault]:
+    keys = entry.keys or {}
     if bool(entry.header) != bool(entry.principals):
         has, lacks = ("header", "principals") if entry.header else ("principals", "header")
         told = f"entry has {has} and no {lacks}"
         yield ("entry", has), told, "a header says who sent a goal, principals whose goals that one may send"
-    keys = entry.keys or {}
     elif not entry.principals and not keys:
         yield ("entry",), "entry lets nobody in", "write header and principals, or tables [entry.keys.NAME]"
     if keys and entry.worker is not None and entry.worker not in keys:

@@ -239,7 +239,7 @@ TWO = '[endpoints.a]\nbase_url = "http://a/v1"\n[endpoints.b]\nbase_url = "http:
         ),
         ("[defaults]\ninput = 2026-01-01", "2: defaults.input is no default: defaults.input is 2026-01-01"),
         ("[entry]\nworker = 'w'", "1: entry lets nobody in; write header and principals"),
-        ("[entry]\nheader = 'x'\nkeys = {}", "2: entry has header and no principals"),
+        ("[entry]\nheader = 'x'", "2: entry has header and no principals"),
         ("[entry.keys.a]\nvariable = 'A'\ntenants = []", "3: entry.keys.a.tenants is empty"),
         (
             "[entry.keys.a]\nvariable = 'A'\ntenants = ['*']",
