@@ -9,7 +9,7 @@ import orjson
 
 from agents.simulator import directives
 from agents.simulator.behaviour import MODEL
-from agents.simulator.directives import PLANNER, SUB_AGENT, SYNTHESIS, Directive
+from agents.simulator.directives import JUDGE, PLANNER, REDUCTION, SUB_AGENT, SYNTHESIS, Directive
 from agents.simulator.prefix_cache import BYTES_A_TOKEN
 from agents.simulator.problems import Problem, Rejected
 
@@ -22,7 +22,7 @@ so a client that forgets it finds out."""
 
 _OPENING = 2  # messages that every conversation of the agents begins with
 _ENVELOPE = {"data_from", "data"}
-_ROLES = {f"Role: {role}": role for role in (PLANNER, SUB_AGENT, SYNTHESIS)}
+_ROLES = {f"Role: {role}": role for role in (PLANNER, SUB_AGENT, SYNTHESIS, REDUCTION, JUDGE)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Asked:
     """One chat request.
 
     Attributes:
-        role: ``planner``, ``sub-agent``, ``synthesis`` or ``other``.
+        role: ``planner``, ``sub-agent``, ``synthesis``, ``reduction``, ``judge`` or ``other``.
         goal: The goal without its directives.
         data: The JSON object of the user message; for ``other`` the last user message as ``goal``.
         tools: The tools offered, and not forbidden by ``tool_choice``.

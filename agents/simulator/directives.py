@@ -26,8 +26,20 @@ What a sub-agent suffers, by a directive in its goal or in its share of the inpu
 ``[[slow SECONDS]]``    the answer takes so long, whatever the latency
 ======================  ==========================================================================
 
-With ``planner`` or ``synthesis`` at the end (``[[fail synthesis]]``) they strike there instead,
-where the goal of the job has them. Words that are none of these are left alone.
+With ``planner``, ``synthesis``, ``reduction`` or ``judge`` at the end (``[[fail synthesis]]``) they strike
+there instead, where the goal of the job has them. Words that are none of these are left alone.
+
+What is said, by a directive in the goal of the sub-task or of the job:
+
+===========================  =====================================================================
+``[[say WORDS]]``            a sub-agent answers with these words, which may be JSON, and nothing else
+``[[say WORDS by MODEL]]``   likewise, if it is this model
+``[[cite]]``                 the synthesis names its sources
+``[[contradict A B]]``       the judge says that these sub-tasks contradict each other
+``[[alike A B]]``            the judge says that they say the same; else it is who has the same words
+``[[order A B]]``            the judge puts these sub-tasks first
+``[[refuse WHY]]``           the judge does not let the goal in
+===========================  =====================================================================
 """
 
 import re
@@ -38,9 +50,12 @@ from agents.simulator.problems import CONTENT_FILTER, Problem, Rejected
 PLANNER = "planner"
 SUB_AGENT = "sub-agent"
 SYNTHESIS = "synthesis"
+REDUCTION = "reduction"
+JUDGE = "judge"
 
 SHAPES = frozenset({"plan", "chain", "diamond", "join", "noop", "cycle"})
 
+_ELSEWHERE = frozenset({PLANNER, SYNTHESIS, REDUCTION, JUDGE})
 _ORDEALS = frozenset({"fail", "error", "flaky", "hang", "slow"})
 _WRITTEN = re.compile(r"\[\[([^\[\]]{1,80})\]\]")
 _ERRORS = range(400, 600)
@@ -130,7 +145,7 @@ def ordeal(directives: tuple[Directive, ...], role: str) -> Ordeal:
         if directive.word not in _ORDEALS or directive.only is not None:
             continue
         args = directive.args
-        struck = args[-1] if args and args[-1] in (PLANNER, SYNTHESIS) else SUB_AGENT
+        struck = args[-1] if args and args[-1] in _ELSEWHERE else SUB_AGENT
         if struck == role:
             suffered = _suffer(suffered, directive)
     return suffered

@@ -47,8 +47,10 @@ def join(asked: Asked) -> str:
         before += ["", "## Results", "", *told]
     if not good:
         before += ["", "There is no result to join."]
-    room = 4 * asked.max_tokens - len("\n".join(before).encode())
-    return "\n".join([*before, *_table(rows, asked.goal, room)]) + "\n"
+    sources = ", ".join(f"[{r.get('task')}]" for r in good)
+    cites = ["", f"Sources: {sources}"] if any(d.word == "cite" for d in asked.directives) else []
+    room = 4 * asked.max_tokens - len("\n".join([*before, *cites]).encode())
+    return "\n".join([*before, *_table(rows, asked.goal, room), *cites]) + "\n"
 
 
 def _rows(value: Any) -> Iterator[Row]:

@@ -5,10 +5,10 @@ from typing import Any
 
 import orjson
 
-from agents.simulator import joining, planning, shapes, working
+from agents.simulator import joining, judging, planning, reducing, shapes, working
 from agents.simulator.asked import OTHER, Asked
 from agents.simulator.behaviour import FINGERPRINT
-from agents.simulator.directives import PLANNER, SUB_AGENT
+from agents.simulator.directives import JUDGE, PLANNER, REDUCTION, SUB_AGENT
 from agents.simulator.prefix_cache import BYTES_A_TOKEN
 from agents.simulator.wording import LABEL, head
 
@@ -57,6 +57,10 @@ def _reply(asked: Asked) -> Reply:
         return _said(asked, turn) if isinstance(turn, str) else _calls(asked, turn)
     if asked.role == OTHER:
         return _said(asked, f"{LABEL}{head(asked.goal, 200) or 'The request holds no words.'}")
+    if asked.role == JUDGE:
+        return _said(asked, judging.judge(asked))
+    if asked.role == REDUCTION:
+        return _said(asked, reducing.reduce(asked))
     return _said(asked, joining.join(asked))
 
 

@@ -40,6 +40,8 @@ def work(asked: Asked) -> tuple[Wanted, ...] | str:
 
     All calls go out in one turn, or in as few as *max_tokens* allows.
     """
+    if (words := _told_to_say(asked)) is not None:
+        return words
     items = _items(asked)
     wanted = _wanted(asked.tools, items)
     made = {(call.name, call.arguments) for call in asked.called}
@@ -49,6 +51,17 @@ def work(asked: Asked) -> tuple[Wanted, ...] | str:
     if asked.called:
         return _extract(asked, items)
     return _text(asked)
+
+
+def _told_to_say(asked: Asked) -> str | None:
+    """The words of a directive for this model, or None."""
+    for each in asked.directives:
+        if each.word != "say" or each.only is not None:
+            continue
+        *words, by, model = (*each.args, "", "") if "by" not in each.args[-2:-1] else each.args
+        if not by or model == asked.model:
+            return " ".join(words).strip()
+    return None
 
 
 def _items(asked: Asked) -> Sequence[Any]:
