@@ -31,7 +31,7 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
-from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
+from streams.core.goal import Budget, Goal, JoinRule, Limits, Source, Weight
 from streams.core.job import absorb
 from streams.core.plan import Plan, SubTask
 from streams.core.reopening import reopening, standing
@@ -111,7 +111,29 @@ def a_goal(choices: Choices) -> Goal:
             max_attempts=1 + choices.below(3),
             start_timeout_s=20.0,
         ),
-        join=JoinRule(min_success_ratio=choices.of(RATIOS), fail_fast_ratio=choices.of(RATIOS[::-1])),
+        join=a_join(choices),
+    )
+
+
+def a_join(choices: Choices) -> JoinRule:
+    """A join rule; half of them as usual."""
+    usual = JoinRule(min_success_ratio=choices.of(RATIOS), fail_fast_ratio=choices.of(RATIOS[::-1]))
+    if choices.below(2) == 0:
+        return usual
+    return replace(
+        usual,
+        strategy=choices.of(("synthesize", "vote", "first", "rank", "synthesize", "concat", "table", "vote")),
+        quorum=choices.of((None, None, 1, 2)),
+        candidates=choices.of((None, None, None, 3)),
+        equality=choices.of(("normalised", "exact", "judged")),
+        counting=choices.of(("majority", "quorum", "weighted")),
+        weights=choices.of(((), (Weight(model="m", weight=0.1),))),
+        models=choices.of(((), ("m", "n"))),
+        keep=choices.of((1, 2)),
+        duplicates=choices.of(("keep", "exact", "near")),
+        check=choices.below(2) == 1,
+        tie_break=choices.below(2) == 1,
+        chunk_bytes=choices.of((262_144, 40_000)),
     )
 
 
@@ -128,6 +150,14 @@ def a_usage(choices: Choices) -> Usage:
 
 CLAIM = Reference(topic="transcripts", partition=1, offsets=(4, 5), size=20_000, digest="ab" * 32)
 VALUES: tuple[Value, ...] = (Inline(value=1), Inline(value="two"), Inline(value=[3, {"four": None}]), CLAIM)
+FINGERPRINTS = ("", "aa:bb:", "ab:bb:", "cc:dd:")
+VERDICTS: tuple[Value, ...] = (
+    Inline(value={"contradictions": [{"tasks": ["t0", "t1"], "about": "the boats"}]}),
+    Inline(value={"groups": [["t1", "t0"], ["t2"]], "order": ["t1", "t0", "t2"]}),
+    Inline(value={"groups": [["candidate-1", "candidate-2", "candidate-3"]], "contradictions": []}),
+    Inline(value={"order": ["candidate-3", "candidate-1", "candidate-2"]}),
+    Inline(value="nonsense"),
+)
 WAITS = (0.0, 0.0, 1.0, 6.5)
 KINDS: tuple[type[Event], ...] = (
     *(SubTaskSucceeded,) * 16,
@@ -151,7 +181,14 @@ def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
         return SubTaskStarted(**name, run=choices.of(("run-1", "run-2")))
     if kind is SubTaskSucceeded:
         size = 1_000 * choices.below(200)
-        return SubTaskSucceeded(**name, result=choices.of(VALUES), size=size, usage=a_usage(choices))
+        return SubTaskSucceeded(
+            **name,
+            result=choices.of(VERDICTS if task in ("~judge", "~check") else VALUES),
+            size=size,
+            usage=a_usage(choices),
+            fingerprint=choices.of(FINGERPRINTS),
+            cites=choices.of(((), ("t0", "~reduce-1", "nobody"))),
+        )
     if kind is SubTaskFailed:
         final, wait = choices.below(4) == 3, choices.of(WAITS)
         word = choices.of(("rate_limited", UNREADABLE))

@@ -91,6 +91,8 @@ def check(table: Table, rows: dict[str, Row]) -> None:
 
 def ordinal(job: Open, task: str) -> int:
     """A sub-task's place in its plan."""
+    if task in job.steps:
+        return job.steps[task].ordinal
     return job.nodes[task].ordinal if task in job.nodes else 0
 
 
