@@ -129,8 +129,9 @@ class Finding:
 
     Attributes:
         kind: ``lost``, ``duplicated``, ``wrong``, ``unaccounted``, ``too_early``, ``command`` (one that its
-            log does not ask for, or given twice), ``cap``, ``called_again``, ``rows_differ``,
-            ``committed_early``, ``open_transaction``, ``lag``, ``not_recovered`` or ``unseen``.
+            log does not ask for, or given twice), ``stop`` (of what was needed, or one that is missing),
+            ``after_stop`` (a call), ``cap``, ``called_again``, ``rows_differ``, ``committed_early``,
+            ``open_transaction``, ``lag``, ``not_recovered`` or ``unseen``.
         where: Job, task, topic, partition, offset: as much as is known.
         what: What was found and what should have been, for a person.
     """

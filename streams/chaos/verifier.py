@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from streams.chaos.evidence import Evidence, Finding
-from streams.chaos.verifying.calls import caps, nameless, repetitions
+from streams.chaos.verifying.calls import after_a_stop, caps, nameless, repetitions
 from streams.chaos.verifying.commits import commits
 from streams.chaos.verifying.facts import Facts, read
 from streams.chaos.verifying.goals import (
@@ -21,7 +21,7 @@ from streams.chaos.verifying.goals import (
     one_answer_each,
     seen_all_along,
 )
-from streams.chaos.verifying.order import commands, in_order
+from streams.chaos.verifying.order import commands, in_order, stops
 from streams.chaos.verifying.retelling import retell
 from streams.chaos.verifying.rows import rows_as_folded
 
@@ -109,6 +109,8 @@ def judge(evidence: Evidence) -> Verdict:
                 *buried_once(facts, told),
                 *in_order(facts, told),
                 *commands(facts, told),
+                *stops(facts, told),
+                *after_a_stop(facts),
                 *caps(evidence, facts.calls),
                 *called_again,
                 *rows_as_folded(facts, told),

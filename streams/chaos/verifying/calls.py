@@ -17,6 +17,13 @@ read it behind the brokers, and look a last time just before they call."""
 DOWN_MS: Final = 30_000
 """Milliseconds after which a worker that was told to stop has ended, as its ``drain_s`` is chosen for."""
 
+STOPPED_MS: Final = 1_000
+"""Milliseconds after a stop in which calls of its attempt may still begin."""
+
+MOVING_MS: Final = 45_000
+"""Milliseconds after a worker came, went or was paused in which lanes may move, and their new owners do not
+hear of a stop at once."""
+
 TOLD_MS: Final = 10_000
 """Milliseconds after an outage in which whoever lost a lane meanwhile learns of it, and says what it still
 has under way there."""
@@ -145,6 +152,30 @@ def _after_its_end(facts: Facts, made: MadeCall) -> Finding | None:
         return None
     what = f"called at {made.call.began}, and its attempt had ended at {ended}"
     return Finding(kind="called_again", where=f"call {made.call.call_id}", what=what)
+
+
+def after_a_stop(facts: Facts) -> Iterator[Finding]:
+    """Stopped means stopped: no call begins more than a second later, while the lanes stay where they are."""
+    moves = [at for life in facts.evidence.lives for at in _moves(life)]
+    for made in facts.calls:
+        for stop in facts.stops.get(made.attempt, ())[:1]:
+            began, at = made.call.began, stop.timestamp
+            if began <= at + STOPPED_MS or any(at - MOVING_MS <= move <= began for move in moves):
+                continue
+            if any(since <= began and until + TOLD_MS >= at for since, until in facts.evidence.outages):
+                continue
+            what = f"called at {began}, and its attempt was stopped at {at}"
+            yield Finding(kind="after_stop", where=f"call {made.call.call_id}", what=what)
+
+
+def _moves(life: Life) -> Iterator[int]:
+    yield life.began
+    for since, until in life.pauses:
+        yield from (since, until)
+    if life.told is not None:
+        yield life.told
+    if life.ended is not None:
+        yield life.ended
 
 
 def _tools_begun_twice(facts: Facts) -> Iterator[Finding]:

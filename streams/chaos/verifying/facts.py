@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from streams import dead_letters
 from streams.chaos.evidence import Call, Evidence, Finding
 from streams.claims import ValueLost, value_in
-from streams.core.commands import Answer
+from streams.core.commands import Answer, StopAttempt
 from streams.core.events import (
     UNREADABLE,
     Event,
@@ -23,9 +23,10 @@ from streams.core.values import Inline, JobId, Json, Value
 from streams.dead_letters import DeadLetter
 from streams.effects import REFUSED
 from streams.log import Record
-from streams.topics import ANSWERS, DEAD_LETTERS, GOALS, JOB_EVENTS, TRANSCRIPTS
+from streams.topics import ANSWERS, DEAD_LETTERS, GOALS, JOB_EVENTS, SUBTASKS, TRANSCRIPTS
 from streams.transcript import CallId, attempt_key
 from streams.wire.answers import read_answer
+from streams.wire.commands import read_command
 from streams.wire.envelope import Unreadable
 from streams.wire.events import read_event
 from streams.wire.goals import BadGoal, read_goal
@@ -77,6 +78,7 @@ class Facts:
         started: By attempt and id of a call of a tool that must not be called twice: the runs that were
             about to make it, and when that was first on the journal.
         tools_ended: Attempt, id of a tool's call, and run: those whose end is on the journal.
+        stops: Words that nobody needs an attempt any more, by the attempt's key.
     """
 
     evidence: Evidence
@@ -95,6 +97,7 @@ class Facts:
     failed: Mapping[tuple[bytes, int, int, str], int]
     started: Mapping[tuple[bytes, str], Mapping[str, int]]
     tools_ended: frozenset[tuple[bytes, str, str]]
+    stops: Mapping[bytes, list[Record]]
     _at: dict[str, dict[tuple[int, int], Record]] = field(default_factory=dict)
 
     def records(self, topic: str) -> Iterable[Record]:
@@ -171,7 +174,26 @@ def read(evidence: Evidence) -> Facts:
         failed=failed,
         started=started,
         tools_ended=tools_ended,
+        stops=_stops(evidence.records.get(SUBTASKS, ())),
     )
+
+
+def is_stop(record: Record) -> bool:
+    """Whether a record of ``subtasks`` stops an attempt."""
+    if b'"StopAttempt"' not in (record.value or b"")[:40]:
+        return False
+    try:
+        return isinstance(read_command(record), StopAttempt)
+    except Unreadable:
+        return False
+
+
+def _stops(records: Iterable[Record]) -> dict[bytes, list[Record]]:
+    stops: dict[bytes, list[Record]] = {}
+    for record in records:
+        if is_stop(record):
+            stops.setdefault(record.key or b"", []).append(record)
+    return stops
 
 
 def place_of(what: Source | Record) -> Place:

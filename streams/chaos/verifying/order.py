@@ -31,8 +31,11 @@ def commands(facts: Facts, told: Told) -> Iterator[Finding]:
     And nothing runs without one: not on a command of a transaction that was aborted, say.
     """
     given: dict[bytes, Record] = {}
+    stops = {place_of(stop) for each in facts.stops.values() for stop in each}
     for record in facts.records(SUBTASKS):
         key = record.key or b""
+        if place_of(record) in stops:
+            continue
         due = told.commands.get(key)
         if due is None or write_command(due.command) != record.value:
             try:
@@ -55,6 +58,37 @@ def commands(facts: Facts, told: Told) -> Iterator[Finding]:
         if key not in given:
             name = key.decode(errors="replace")
             yield Finding(kind="command", where=name, what=f"it ran ({stands(event)}), and was never given")
+
+
+def stops(facts: Facts, told: Told) -> Iterator[Finding]:
+    """What nobody needs any more is stopped, and nothing else is: a stop stands behind what it stops.
+
+    The log does not say which commands were out when their job went on without them, so that a stop of
+    one that had not begun is only known by its attempt being over.
+    """
+    given: dict[bytes, Record] = {}
+    for record in facts.records(SUBTASKS):
+        given.setdefault(record.key or b"", record)
+    for key, each in facts.stops.items():
+        over, due = told.over.get(key), told.stops.get(key)
+        for record in each:
+            if over is None or record.timestamp < over:
+                what = (
+                    "a stop of an attempt that was needed" if over is None else f"it was needed until {over}"
+                )
+            elif given[key].offset >= record.offset or key not in told.commands:
+                what = "a stop of an attempt that was not out"
+            elif due is not None and write_command(due[1]) not in {stop.value for stop in each}:
+                what = "its log asks for another stop"
+            else:
+                continue
+            yield Finding(kind="stop", where=_named(record), what=what)
+    for key, (event, _) in told.stops.items():
+        if key not in facts.stops and place_of(event) not in facts.buried and not facts.evidence.rebuilt:
+            name = key.decode(errors="replace")
+            yield Finding(
+                kind="stop", where=name, what=f"nobody needs it since {stands(event)}, and it goes on"
+            )
 
 
 def _named(record: Record) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from streams.chaos.evidence import Finding
 from streams.chaos.verifying.facts import Facts, Place, place_of, stands
-from streams.core.commands import Answer, Bury, Command
+from streams.core.commands import Answer, Bury, Command, StopAttempt
 from streams.core.events import (
     UNREADABLE,
     Event,
@@ -21,10 +21,12 @@ from streams.core.states import (
     Backoff,
     Failed,
     Finished,
+    Hedged,
     Job,
     New,
     Open,
     Skipped,
+    Stopped,
     SubTaskState,
     Succeeded,
     Waiting,
@@ -69,6 +71,7 @@ class Told:
     Attributes:
         answers: By job and revision, with the event that ended the job.
         commands: By the key of their attempt.
+        stops: Of attempts that had begun, by key, with the event that each follows from.
         over: When the last event was appended that an attempt could matter for, by its key: its own end,
             a timer's, or its job's.
         digests: Of the goals that each job was opened with; empty for one that was rejected.
@@ -79,6 +82,7 @@ class Told:
 
     answers: dict[tuple[JobId, int], tuple[Record, Answer]] = field(default_factory=dict)
     commands: dict[bytes, Due] = field(default_factory=dict)
+    stops: dict[bytes, tuple[Record, StopAttempt]] = field(default_factory=dict)
     over: dict[bytes, int] = field(default_factory=dict)
     digests: dict[JobId, set[str]] = field(default_factory=dict)
     buried: set[Place] = field(default_factory=set)
@@ -144,6 +148,8 @@ def _fold(
                 told.answers[effect.job, effect.revision] = record, effect
             elif isinstance(effect, Bury):
                 told.buried.add(place_of(record))
+            elif isinstance(effect, StopAttempt):
+                told.stops[attempt_key(effect.job, effect.task, effect.attempt)] = record, effect
         if after is not before:
             jobs[event.job] = after
             _note(told, before, after, event)
@@ -175,18 +181,19 @@ def _note(told: Told, before: Job, after: Job, event: Event) -> None:
 
 def _note_over(told: Told, before: Open, after: Job, event: Event) -> None:
     if isinstance(after, Open):
-        task = getattr(event, "task", None)
-        was = before.states.get(task) if task is not None else None
-        if task is None or was is None:
-            return
-        now = after.states.get(task)
-        if now is not None and _attempt(now) == _attempt(was) and not isinstance(now, Succeeded | Failed):
-            return
-        told.over.setdefault(attempt_key(event.job, task, _attempt(was)), event.at)
+        for task, was in before.states.items():
+            if (now := after.states.get(task)) is was:
+                continue
+            if now is None or _attempt(now) != _attempt(was) or isinstance(now, OVER):
+                told.over.setdefault(attempt_key(event.job, task, _attempt(was)), event.at)
         return
     for task, was in before.states.items():
         if not isinstance(was, Waiting | Skipped):
             told.over.setdefault(attempt_key(event.job, task, _attempt(was)), event.at)
+
+
+OVER = (Succeeded, Failed, Stopped, Hedged)
+"""The states of a sub-task whose own attempts have ended, or are needed by nobody."""
 
 
 def _attempt(state: SubTaskState) -> int:
