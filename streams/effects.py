@@ -36,8 +36,12 @@ REFUSED: Final = "what this event asks for was refused by Kafka twice, the secon
 """The reason on the dead letter of an event that was not folded, since what it asks for cannot land."""
 
 
-def record_of(effect: Answer | Bury | StopAttempt, event: Record) -> Sending:
-    """The record that an effect of this event is; on the event's partition, or on the attempt's lane."""
+def record_of(effect: Answer | Bury | StopAttempt, event: Record, *, lanes: int) -> Sending:
+    """The record that an effect of this event is; on the event's partition, or on the attempt's lane.
+
+    Args:
+        lanes: Partitions of the system.
+    """
     match effect:
         case Answer():
             value, headers = write_fitting(effect, ANSWER_BYTES)
@@ -47,7 +51,7 @@ def record_of(effect: Answer | Bury | StopAttempt, event: Record) -> Sending:
             log.warning("event_buried", offset=event.offset, reason=reason)
             return DEAD_LETTERS, event.partition, dead_letters.write(event, reason, source=source)
         case StopAttempt(job=job, task=task, attempt=attempt):
-            lane = lane_of(job, effect.ordinal, attempt, effect.lanes)
+            lane = lane_of(job, effect.ordinal, attempt, lanes)
             return SUBTASKS, lane, (attempt_key(job, task, attempt), write_command(effect), ())
 
 

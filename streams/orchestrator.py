@@ -240,7 +240,10 @@ class Partition:
         if self._staged or commands:
             orders = [order for command in commands if (order := self._order(command)) is not None]
             # Behind the commands: a stop stands behind what it stops.
-            effects = [record_of(each, record) for record, each in asked if not isinstance(each, Tell)]
+            lanes = self._settings.lanes
+            effects = [
+                record_of(each, record, lanes=lanes) for record, each in asked if not isinstance(each, Tell)
+            ]
             for _, effect in asked:
                 if isinstance(effect, Tell):
                     await self._say(effect.event)
@@ -300,7 +303,7 @@ class Partition:
         else:
             self._log.error("event_buried_without_a_word", offset=record.offset)
         self._table.passed(record)
-        await self._commit([record_of(Bury(reason=REFUSED), record)])
+        await self._commit([record_of(Bury(reason=REFUSED), record, lanes=self._settings.lanes)])
 
     async def _say(self, event: Event) -> None:
         """Put an event of our own on the log of its job, and wait until it is there.

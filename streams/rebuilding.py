@@ -127,7 +127,7 @@ class Rebuilding:
                     continue
                 effects = await self._fold(record, given)
                 owed += [
-                    (record.offset, record_of(each, record))
+                    (record.offset, record_of(each, record, lanes=self._lanes))
                     for each in effects
                     if isinstance(each, Answer | Bury)
                 ]
