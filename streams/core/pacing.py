@@ -12,7 +12,8 @@ from streams.core.values import JobId
 class Pacing:
     """Releases at most *window* sub-tasks of one partition that are unfinished at once.
 
-    Tenants take turns; within one, jobs of higher priority go first, and older ones among equals.
+    Tenants take turns by their weights; within one, jobs of higher priority go first, and older ones among
+    equals, and now and then the one that has waited longest: see :mod:`streams.core.turns`.
     What an event costs here does not grow with the number of jobs that wait.
     """
 
@@ -65,7 +66,13 @@ class Pacing:
         if name not in self._queued and places(job) > 0:
             self._queued.add(name)
             goal = job.submitted.goal
-            self._turns.add(goal.tenant, name, priority=goal.priority, since=job.submitted.offset)
+            self._turns.add(
+                goal.tenant,
+                name,
+                priority=goal.priority,
+                since=job.submitted.offset,
+                weight=goal.rules.weight,
+            )
 
 
 def out(job: Job) -> int:

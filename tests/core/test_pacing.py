@@ -6,11 +6,12 @@ from hypothesis import given
 
 from streams.core.commands import Command
 from streams.core.events import Event, JobBroken, JobSubmitted, Planned, SubTaskSucceeded
-from streams.core.goal import Goal, Limits, Source
+from streams.core.goal import Goal, Limits, Source, TenantRules
 from streams.core.job import fold
 from streams.core.pacing import Pacing
 from streams.core.plan import SubTask
 from streams.core.states import Job, New, Open, Ready
+from streams.core.turns import AGEING
 from streams.core.values import ANSWER, PLAN, Inline, JobId
 from tests.core.histories import Choices, choices
 
@@ -135,7 +136,10 @@ def test_tenants_take_turns() -> None:
 
 @given(choices(300))
 def test_nobody_starves(made: Choices) -> None:
-    """Between two of one tenant each that waits has one; of a tenant the most urgent goes, and the oldest."""
+    """Between two of one tenant each that waits has one; of a tenant the most urgent goes, and the oldest.
+
+    Now and then what has waited longest goes before it.
+    """
     partition = Partition(window=1)
     waiting = {
         f"{made.of('abc')}/{n}": (-made.below(3), n) for n in range(1 + made.below(20))
@@ -150,13 +154,31 @@ def test_nobody_starves(made: Choices) -> None:
         else:
             (command,) = partition.release()
             tenant = command.job.partition("/")[0]
-            assert command.job == min((j for j in waiting if j.startswith(tenant)), key=waiting.__getitem__)
+            of_it = [job for job in waiting if job.startswith(tenant)]
+            aged = (order.count(tenant) + 1) % AGEING == 0
+            assert command.job == (of_it[0] if aged else min(of_it, key=waiting.__getitem__))
             if tenant in order:
                 since = order[len(order) - order[::-1].index(tenant) :]
                 assert {job.partition("/")[0] for job in waiting} - {tenant} <= set(since)
             order.append(tenant)
             del waiting[command.job]
             partition.see(Planned(job=command.job, task=PLAN, attempt=1, plan=()))
+
+
+def test_a_tenant_with_three_times_the_weight_has_three_places_for_one() -> None:
+    """The weight comes with the goal."""
+    partition = Partition(window=1)
+    for tenant, weight in (("a", 3), ("b", 1)):
+        for n in range(12):
+            event = submitted(f"{tenant}/{n}")
+            partition.see(replace(event, goal=replace(event.goal, rules=TenantRules(weight=weight))))
+    order = ""
+    for _ in range(12):
+        (command,) = partition.release()
+        order += command.job[0]
+        partition.see(Planned(job=command.job, task=PLAN, attempt=1, plan=()))
+    assert order.count("a") == 9
+    assert "bb" not in order
 
 
 def test_a_wide_job_leaves_room_for_other_tenants() -> None:
