@@ -4,10 +4,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from agents.configuration.values import CALLS, DEFAULT, Kind
 from agents.conversation import Conversation
+from agents.growing import Growth
 from agents.json_answers import faults, settled
 from agents.models.retry import PatientModel
 from agents.plain_json import dumps_text
@@ -17,6 +19,7 @@ from agents.prompts import read_prompt
 from agents.tool_turn import NEVER, NOT_RUN, Counted, Toolbox, not_counted, same_call
 from agents.verdicts import gave_up, unfit
 from streams.core.commands import RunSubTask
+from streams.core.plan import ITEMS
 from streams.core.values import NO_USAGE, Json, Usage
 
 IDENTICAL_CALLS = 3
@@ -65,9 +68,11 @@ class ToolUsingAgent:
             kind = replace(kind, schema=command.schema)  # its result may be the answer as it is
         caller = Caller(job=command.job, task=command.task, kind=name)
         granted = allowed(command.tools, kind)
-        toolbox = Toolbox(self._tools, granted, caller, kind.bounds, refused=self._refused)
+        shelf = partial(Toolbox, self._tools, granted, caller, kind.bounds, refused=self._refused)
         if command.tool is not None and not command.goal:
-            return await run_tool(command, command.tool, toolbox, attempt)
+            return await run_tool(command, command.tool, shelf(), attempt)
+        growth = Growth(command)
+        toolbox = shelf(own=growth.tools)
         talk = Conversation((self._system, user(brief(command, kind))))
         turns = Turns(
             model=self._model,
@@ -77,7 +82,7 @@ class ToolUsingAgent:
             talk=talk,
             attempt=attempt,
         )
-        return await turns.to_the_end()
+        return growth.with_proposals(await turns.to_the_end())
 
 
 class Turns:
@@ -221,6 +226,8 @@ def brief(command: RunSubTask, kind: Kind) -> dict[str, Json]:
     data: dict[str, Json] = {}
     if command.input is not None:
         data["input"] = share(inline(command.input), command.items)
+    elif command.tool is None and isinstance(command.args, Mapping) and ITEMS in command.args:
+        data["input"] = command.args[ITEMS]
     if command.dep:
         data["results"] = results(command.dep)
     if data:

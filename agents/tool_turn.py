@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -14,6 +15,7 @@ from agents.plain_json import dumps
 from agents.ports import NOBODY, Attempt, Caller, ToolCall, ToolReply, Tools, ToolSpec
 from agents.strict_json import loads
 from agents.tool_names import spellings
+from agents.tools.own import OWN, OwnTool, beside
 from streams.core.values import Json
 
 log = structlog.get_logger()
@@ -49,6 +51,7 @@ class Toolbox:
         caller: On whose behalf they are called.
         bounds: How many calls of a turn are run, how many at once, and how long each may take.
         refused: Told of each call that is answered without *tools*, by its name; not of those recalled.
+        own: Tools that the system itself offers, beside those.
 
     Attributes:
         specs: What a request offers: the tools by names that every endpoint takes.
@@ -61,15 +64,24 @@ class Toolbox:
         caller: Caller = NOBODY,
         bounds: Bounds = DEFAULT_BOUNDS,
         refused: Counted = not_counted,
+        *,
+        own: Sequence[OwnTool] = (),
     ) -> None:
         self._tools, self._caller, self._bounds, self._refused = tools, caller, bounds, refused
         self._granted = frozenset(allowed)
         self._allowed = {spec.name: spec for spec in tools.specs(allowed)}
         if len(self._allowed) > MAX_TOOLS:
             log.warning("tools_not_offered", job=caller.job, task=caller.task, tools=len(self._allowed))
-        told = spellings(tuple(self._allowed)[:MAX_TOOLS])
+        told = spellings(tuple(self._allowed)[: MAX_TOOLS - len(own)])
         self._meant = {spelled: name for name, spelled in told.items()}
-        self.specs = tuple(_spelled(self._allowed[name], spelled) for name, spelled in told.items())
+        ours = beside(own, told.values())
+        self._own = {f"{OWN}{tool.spec.name}": tool for tool in own}
+        self._meant |= {spelled: f"{OWN}{tool.spec.name}" for spelled, tool in ours.items()}
+        self._in_turn = asyncio.Lock()
+        self.specs = (
+            *(_spelled(self._allowed[name], spelled) for name, spelled in told.items()),
+            *(_spelled(tool.spec, spelled) for spelled, tool in ours.items()),
+        )
 
     def meant(self, call: ToolCall) -> ToolCall:
         """The model's call by the tool's own name."""
@@ -100,7 +112,8 @@ class Toolbox:
 
     async def run(self, call: ToolCall, attempt: Attempt) -> ToolReply:
         """Run one call, or answer why not."""
-        spec = self._allowed.get(call.name)
+        own = self._own.get(call.name)
+        spec = self._allowed.get(call.name) if own is None else own.spec
         if spec is None:
             return await self._refuse(call, *self._why_not(call.name), attempt)
         try:
@@ -110,6 +123,8 @@ class Toolbox:
         if not isinstance(arguments, dict):
             why = not_json(spec, "they are no JSON object")
             return await self._refuse(call, "bad_arguments", why, attempt)
+        if own is not None:
+            return await self._run_own(own, call, arguments, attempt)
 
         async def make(timeout_s: float) -> ToolReply:
             within_s = min(timeout_s, self._bounds.tool_s)
@@ -118,9 +133,25 @@ class Toolbox:
 
         return await attempt.tool(call, make, once=spec.once)
 
+    async def _run_own(
+        self, own: OwnTool, call: ToolCall, arguments: dict[str, Json], attempt: Attempt
+    ) -> ToolReply:
+        """Run a call of a tool of the system's own; it is told of the reply, also of one recalled."""
+        if wrong := own.wrong(arguments):
+            return await self._refuse(call, "bad_arguments", not_json(own.spec, wrong), attempt)
+
+        async def make(timeout_s: float) -> ToolReply:
+            return kept(await own.run(call, arguments, timeout_s))
+
+        async with self._in_turn if own.in_turn else nullcontext():  # a lock is given in the order of asking
+            reply = await attempt.tool(call, make, once=own.spec.once)
+            own.heard(call, arguments, reply)
+        return reply
+
     def once(self, name: str) -> bool:
         """An unknown outcome of this tool is never tried again."""
-        return name in self._allowed and self._allowed[name].once
+        spec = self._own[name].spec if name in self._own else self._allowed.get(name)
+        return spec is not None and spec.once
 
     async def _refuse(self, call: ToolCall, error: str, output: Json, attempt: Attempt) -> ToolReply:
         """Answer a call without running a tool; the attempt records it like any other."""
