@@ -7,13 +7,15 @@ from typing import Final
 
 from streams.core.plan import SubTask
 from streams.core.states import Finished, Open, Succeeded, Waiting
-from streams.core.values import ANSWER, PLAN, STEP, JobId
+from streams.core.values import ACCOUNT, ANSWER, PLAN, STEP, JobId
 from streams.wire.bounds import NAME
 from streams.wire.rows import (
     GOAL_ROW,
     NOTE_ROW,
     POSITION_KEY,
+    AccountRow,
     GoalRow,
+    GuestRow,
     JobRow,
     NoteRow,
     PositionRow,
@@ -21,7 +23,7 @@ from streams.wire.rows import (
     SubTaskRow,
 )
 
-_KEY: Final = re.compile(rf"({NAME}/{NAME})(?:/({NAME}|{GOAL_ROW}|{NOTE_ROW}.+))?", re.DOTALL)
+_KEY: Final = re.compile(rf"({NAME}/(?:{NAME}|{ACCOUNT}))(?:/({NAME}|{GOAL_ROW}|{NOTE_ROW}.+))?", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -47,9 +49,14 @@ class Damage:
 
 
 def job_of(key: str) -> JobId | None:
-    """The job whose row has this key; None where it can be no job's."""
+    """The job or account whose row has this key; None where it can be nobody's."""
     found = _KEY.fullmatch(key)
     return None if found is None else found[1]
+
+
+def is_account(key: JobId) -> bool:
+    """Whether this is the key of an account, and of no job."""
+    return key.endswith(f"/{ACCOUNT}")
 
 
 def misplaced(key: str, row: Row) -> str:
@@ -57,7 +64,18 @@ def misplaced(key: str, row: Row) -> str:
     found = _KEY.fullmatch(key)
     below = found[2] if found else None
     right = False
+    if found is not None and is_account(found[1]):
+        match row:
+            case AccountRow():
+                right = below is None
+            case GuestRow(guest=guest):
+                right = below is not None and guest.job == f"{found[1].partition('/')[0]}/{below}"
+            case _:
+                pass
+        return "" if right else f"no {type(row).__name__} stands under the key {key[:100]!r}"
     match row:
+        case AccountRow() | GuestRow():
+            pass
         case PositionRow():
             right = key == POSITION_KEY
         case JobRow() | Finished():

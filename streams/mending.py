@@ -16,6 +16,7 @@ from streams.core.events import GoalRejected
 from streams.core.goal import Source
 from streams.core.states import Finished, Job, New
 from streams.core.values import JobId
+from streams.damage import is_account
 from streams.effects import Sending, land, row_of
 from streams.log import Log, Record, Transactions
 from streams.rebuilding import fold_past, parts, read_given
@@ -66,7 +67,8 @@ class Mending:
         mended = await self._folded(damage.jobs)
         forgotten = [job for job in damage.jobs if job not in mended]
         for job in forgotten:
-            await self._end(job)
+            if not is_account(job):  # one that nothing is left of begins anew with the next job that asks
+                await self._end(job)
         for job, state in mended.items():
             self._table[job] = state
         owed = [(0, sending) for sending in self._rows()]

@@ -166,6 +166,8 @@ class Partition:
             self._pacing.touch(New(), job)
         for job in self._table.open_jobs():
             self._timers.arm(New(), job, ahead=self._ahead())
+        for account in self._table.accounts():
+            self._timers.arm(New(), account)
         self._log.info("partition_owned", position=self._table.position, finished=self._table.finished)
         # Without a position the log is empty; whatever the group committed, its first event is the next.
         self._claim.seek(self._table.position or 0)
@@ -244,11 +246,8 @@ class Partition:
             effects = [
                 record_of(each, record, lanes=lanes) for record, each in asked if not isinstance(each, Tell)
             ]
-            for _, effect in asked:
-                if isinstance(effect, Tell):
-                    await self._say(effect.event)
-            for word in self._words:
-                await self._say(word)
+            await self._say(*(effect.event for _, effect in asked if isinstance(effect, Tell)))
+            await self._say(*self._words)
             await self._commit([*orders, *effects])
 
     def _fold(self, record: Record, touched: dict[JobId, Job]) -> tuple[Effect, ...]:
@@ -305,18 +304,31 @@ class Partition:
         self._table.passed(record)
         await self._commit([record_of(Bury(reason=REFUSED), record, lanes=self._settings.lanes)])
 
-    async def _say(self, event: Event) -> None:
-        """Put an event of our own on the log of its job, and wait until it is there.
+    async def _say(self, *events: Event) -> None:
+        """Put events of our own on the logs of their jobs, in their order, and wait until they are there.
 
         One that the log will never take is left out: the partition must go on.
 
         Raises:
-            LogUnavailable: it may not be there.
+            LogUnavailable: they may not all be there.
         """
-        try:
-            await (await self._send(event))
-        except RecordRefused as error:
-            self._log.error("event_refused", job=event.job, kind=type(event).__name__, reason=str(error))
+        sent: list[tuple[Event, asyncio.Future[int]]] = []
+        for event in events:
+            try:
+                sent.append((event, await self._send(event)))
+            except RecordRefused as error:
+                self._refuse(event, error)
+        # All of them are waited for, whatever becomes of one.
+        for (event, _), came in zip(
+            sent, await asyncio.gather(*(each for _, each in sent), return_exceptions=True), strict=True
+        ):
+            if isinstance(came, RecordRefused):
+                self._refuse(event, came)
+            elif isinstance(came, BaseException):
+                raise came
+
+    def _refuse(self, event: Event, error: RecordRefused) -> None:
+        self._log.error("event_refused", job=event.job, kind=type(event).__name__, reason=str(error))
 
     async def _tell(self, event: Event) -> None:
         """Put an event of our own on this partition's log; one that gets lost comes again."""

@@ -10,9 +10,13 @@ from typing import Self
 
 from streams.core.admission import dependants
 from streams.core.granting import fund
+from streams.core.guests import Guest, Guests
+from streams.core.money import charged
 from streams.core.moves import OUT
 from streams.core.states import (
+    NO_GUESTS,
     NO_NOTES,
+    NO_SPENDING,
     NO_STEPS,
     Account,
     Failed,
@@ -29,7 +33,7 @@ from streams.core.states import (
     Succeeded,
 )
 from streams.core.values import NO_USAGE, JobId, TaskId
-from streams.damage import Damage, job_of, left_out, misplaced, untrue
+from streams.damage import Damage, is_account, job_of, left_out, misplaced, untrue
 from streams.log import Log, Reader, Record
 from streams.markers import Markers
 from streams.sharing import shared
@@ -40,7 +44,9 @@ from streams.wire.rows import (
     GOAL_ROW,
     NOTE_ROW,
     POSITION_KEY,
+    AccountRow,
     GoalRow,
+    GuestRow,
     JobRow,
     NoteRow,
     PositionRow,
@@ -114,6 +120,10 @@ class Table:
         """Every job under way."""
         return (job for job in self._jobs.values() if isinstance(job, Open))
 
+    def accounts(self) -> Iterator[Account]:
+        """Every account of a tenant."""
+        return (job for job in self._jobs.values() if isinstance(job, Account))
+
     @property
     def finished(self) -> int:
         """How many jobs are finished."""
@@ -159,7 +169,7 @@ class Table:
         damage = table.damage
         for key in list(newest):
             value = newest.pop(key)
-            if (packed := packed_row(value)) and key.count("/") == 1 and job_of(key):
+            if (packed := packed_row(value)) and key.count("/") == 1 and job_of(key) and not is_account(key):
                 table._markers.put_packed(key, packed)
                 continue
             try:
@@ -260,8 +270,32 @@ def difference(job: JobId, before: Job, after: Job) -> Iterator[tuple[str, Row |
             for topic, note in after.notes.items():
                 if notes.get(topic) is not note:
                     yield f"{job}/{NOTE_ROW}{topic}", NoteRow(note=note)
-        case New() | Account():
+        case Account():
+            yield from _account(before if isinstance(before, Account) else None, after)
+        case New():
             pass
+
+
+def _account(old: Account | None, after: Account) -> Iterator[tuple[str, Row | None]]:
+    """An account's row changes with most of its events, those of its guests by themselves."""
+    row = account_row(after)
+    if old is None or account_row(old) != row:
+        yield after.key, row
+    for job, guest in after.guests.changed(NO_GUESTS if old is None else old.guests):
+        yield f"{after.key}/{job.partition('/')[2]}", None if guest is None else GuestRow(guest=guest)
+
+
+def account_row(account: Account) -> AccountRow:
+    """The row of an account."""
+    return AccountRow(
+        day=account.day,
+        spent=account.spent,
+        jobs=account.jobs,
+        limit=account.limit,
+        told_at=account.told_at,
+        turns=account.turns,
+        guests=len(account.guests),
+    )
 
 
 def _sub_tasks(job: JobId, old: Open | None, after: Open) -> Iterator[tuple[str, Row | None]]:
@@ -269,10 +303,14 @@ def _sub_tasks(job: JobId, old: Open | None, after: Open) -> Iterator[tuple[str,
     states, nodes = ({}, {}) if old is None else (old.states, old.nodes)
     for task, state in after.states.items():
         node, step, before = after.nodes.get(task), after.steps.get(task), nodes.get(task)
-        if states.get(task) is state and (node is before or (node and before and node.task is before.task)):
+        spent = after.spending.get(task)
+        same = node is before or (node and before and node.task is before.task)
+        if same and states.get(task) is state and spent is (None if old is None else old.spending.get(task)):
             continue
         ordinal = node.ordinal if node else step.ordinal if step else 0
-        row = SubTaskRow(ordinal=ordinal, state=state, task=node.task if node else None, step=step)
+        row = SubTaskRow(
+            ordinal=ordinal, state=state, task=node.task if node else None, step=step, spent=spent
+        )
         yield f"{job}/{task}", row
     for task in states.keys() - after.states.keys():
         yield f"{job}/{task}", None
@@ -285,6 +323,8 @@ def build(rows: dict[str, Row], damage: Damage) -> dict[JobId, Job]:
     goals: dict[JobId, GoalRow] = {}
     tasks: dict[JobId, dict[TaskId, SubTaskRow]] = {}
     notes: dict[JobId, dict[str, Note]] = {}
+    accounts: dict[JobId, AccountRow] = {}
+    guests: dict[JobId, list[Guest]] = {}
     for key, row in rows.items():
         match row:
             case Finished():
@@ -298,8 +338,19 @@ def build(rows: dict[str, Row], damage: Damage) -> dict[JobId, Job]:
                 tasks.setdefault(job, {})[task] = row
             case NoteRow(note=note):
                 notes.setdefault(key.partition(f"/{NOTE_ROW}")[0], {})[note.topic] = note
+            case AccountRow():
+                accounts[key] = row
+            case GuestRow(guest=guest):
+                guests.setdefault(key.rpartition("/")[0], []).append(guest)
             case PositionRow():
                 pass
+    for account in guests.keys() - accounts.keys():
+        damage.note(account, "the row of the account is missing")
+    for account, told in accounts.items():
+        if told.guests == len(guests.get(account, ())):
+            jobs[account] = built_account(account, told, guests.get(account, []))
+        else:
+            damage.note(account, "the rows of its guests are not all there")
     for job in (spent.keys() | tasks.keys() | notes.keys()) - goals.keys():
         damage.note(f"{job}/{GOAL_ROW}", "the row of the goal is missing")
     for job, goal in goals.items():
@@ -314,6 +365,20 @@ def build(rows: dict[str, Row], damage: Damage) -> dict[JobId, Job]:
         else:
             jobs[job] = shared(built)
     return jobs
+
+
+def built_account(key: JobId, row: AccountRow, guests: list[Guest]) -> Account:
+    """One account from its rows."""
+    return Account(
+        key=key,
+        day=row.day,
+        spent=row.spent,
+        jobs=row.jobs,
+        limit=row.limit,
+        told_at=row.told_at,
+        turns=row.turns,
+        guests=Guests.of(guests),
+    )
 
 
 def rebuild(goal: GoalRow, counted: JobRow, rows: dict[TaskId, SubTaskRow], notes: dict[str, Note]) -> Open:
@@ -350,5 +415,7 @@ def rebuild(goal: GoalRow, counted: JobRow, rows: dict[TaskId, SubTaskRow], note
         steps={task: row.step for task, row in ordered if row.step is not None} or NO_STEPS,
         notes=notes or NO_NOTES,
         decided=counted.decided,
+        spending={task: row.spent for task, row in ordered if row.spent is not None} or NO_SPENDING,
     )
-    return fund(built) if goal.submitted.goal.budget.limited else built
+    held = built.decided.hold is not None and built.decided.hold.on == "place"
+    return fund(built) if charged(built) and not held else built

@@ -10,10 +10,12 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TypeAlias
 
+from streams.core.accounts import waits, woken
 from streams.core.backoff import backoff
-from streams.core.due import Timer, deadline, due_at, timer
+from streams.core.due import Timer, again_at, deadline, due_at, timer
 from streams.core.events import DeadlinePassed
-from streams.core.states import Job, Open, Released, Running, SubTaskState
+from streams.core.paying import asked_again
+from streams.core.states import Account, Hold, Job, Open, Released, Running, SubTaskState
 from streams.core.values import JobId, TaskId
 
 AGAIN_MS = 1000
@@ -28,7 +30,16 @@ time, to tell them all again each second would put them on the log faster than t
 KEPT = 1_024
 """Timers that are kept without looking for moot ones."""
 
-Entry: TypeAlias = tuple[int, int, JobId, TaskId | None, SubTaskState | None, int]
+WAKE_MS = 60_000
+"""An account at which somebody waits is looked after so often."""
+
+HELD: TaskId = "@held"
+"""In place of a sub-task: the job waits for its account."""
+
+WAITED_FOR: TaskId = "@waited-for"
+"""In place of a sub-task: somebody waits at the account."""
+
+Entry: TypeAlias = tuple[int, int, JobId, TaskId | None, SubTaskState | Hold | None, int]
 """When due, number, job, sub-task and its state (None for the job's deadline), outages until then."""
 
 
@@ -47,6 +58,7 @@ class Timers:
         self._monotonic, self._chance, self._grace_ms = monotonic, chance, int(grace_s * 1000)
         self._heap: list[Entry] = []
         self._outages = 0
+        self._held = 0
         self._sweep_at = KEPT
         self._order = count()
         self._at, self._seen = 0, monotonic()
@@ -72,8 +84,15 @@ class Timers:
         Args:
             ahead: As of :func:`streams.core.due.due_at`.
         """
+        self._held += (held(after) is not None) - (held(before) is not None)
+        if waits(after) and not waits(before):
+            assert isinstance(after, Account)
+            self._push(self.now() + WAKE_MS, after.key, WAITED_FOR, None)
         if not isinstance(after, Open):
             return
+        if (hold := held(after)) is not None and hold is not held(before):
+            due = again_at(hold.since, self.now(), self._held)
+            self._push(due, after.submitted.job, HELD, hold)
         old = before.states if isinstance(before, Open) else {}
         job = after.submitted.job
         begins = not isinstance(before, Open) or before.revision is not after.revision
@@ -109,6 +128,11 @@ class Timers:
                 self._push(due + self._outages - outages, name, task, state)
                 continue
             event: Timer | None = DeadlinePassed(job=name)
+            if task in (HELD, WAITED_FOR):
+                if (event := self._of_accounts(entry, job_of(name), now)) is not None:
+                    told += 1
+                    yield event
+                continue
             if task is not None and state is not None:
                 attempt = getattr(state, "attempt", 1)
                 event = timer(name, task, state, retry_in=backoff(attempt, self._chance()))
@@ -117,7 +141,18 @@ class Timers:
                 told += 1
                 yield event
 
-    def _push(self, due: int, job: JobId, task: TaskId | None, state: SubTaskState | None) -> None:
+    def _of_accounts(self, entry: Entry, job: Job, now: int) -> Timer | None:
+        """A job asks its account again, or an account is looked after; both later once more."""
+        _, _, name, task, state, _ = entry
+        if isinstance(job, Account):
+            self._push(now + WAKE_MS, name, task, None)
+            return woken(job, now, self._chance())
+        assert isinstance(job, Open)
+        assert isinstance(state, Hold)
+        self._push(again_at(state.since, now, self._held), name, task, state)
+        return asked_again(job)
+
+    def _push(self, due: int, job: JobId, task: TaskId | None, state: SubTaskState | Hold | None) -> None:
         heappush(self._heap, (due, next(self._order), job, task, state, self._outages))
 
     def _sweep(self, job_of: Callable[[JobId], Job]) -> None:
@@ -125,6 +160,12 @@ class Timers:
         self._heap = [entry for entry in self._heap if not is_moot(entry, job_of)]
         heapify(self._heap)
         self._sweep_at = max(KEPT, 2 * len(self._heap))
+
+
+def held(job: Job) -> Hold | None:
+    """What the job waits for, where that is a word of its tenant's account."""
+    hold = job.decided.hold if isinstance(job, Open) else None
+    return hold if hold is not None and hold.on in ("place", "money") else None
 
 
 def is_over(job: Job, now: int) -> bool:
@@ -136,4 +177,8 @@ def is_moot(entry: Entry, job_of: Callable[[JobId], Job]) -> bool:
     """Whether the job has finished, or the sub-task has moved on by itself."""
     _, _, name, task, state, _ = entry
     job = job_of(name)
+    if task == WAITED_FOR:
+        return not waits(job)
+    if task == HELD:
+        return held(job) is not state
     return not isinstance(job, Open) or (task is not None and job.states.get(task) is not state)

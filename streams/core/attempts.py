@@ -17,9 +17,9 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
-from streams.core.granting import had_all, learned, too_small
-from streams.core.money import lose, over_budget, told_late
-from streams.core.moves import fail_for_good, put, spend, succeed
+from streams.core.granting import bound_by_its_own, had_all, learned, may_ask, too_small
+from streams.core.money import charge, lease_binds, lose, over_budget, told_late
+from streams.core.moves import fail_for_good, put, succeed
 from streams.core.seconds import seconds_of
 from streams.core.settling import settle, take_plan
 from streams.core.states import (
@@ -64,10 +64,10 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
             | Released(attempt=now, grant=grant)
             | Running(attempt=now, grant=grant),
         ) if event.attempt == now and (event.task == PLAN or not isinstance(event, Planned)):
-            return end(spend(job, event.usage), event, grant)
+            return end(charge(job, event.task, event.usage), event, grant)
         case SubTaskSucceeded() | SubTaskFailed(), Stopped(attempt=now, told=False) if event.attempt == now:
             # It was stopped, or had its result before that was known: what it cost counts all the same.
-            return put(spend(job, event.usage), {event.task: replace(state, told=True)}), ()
+            return put(charge(job, event.task, event.usage), {event.task: replace(state, told=True)}), ()
         case ((Planned() | SubTaskSucceeded() | SubTaskFailed()), _) if job.lost:
             return told_late(job, event), ()
         case AttemptOverdue(attempt=attempt), (Ready(attempt=now) | Released(attempt=now)) if attempt == now:
@@ -147,14 +147,22 @@ def run_short(job: Open, event: SubTaskFailed, grant: Grant) -> Folded:
 
     It is for the attempt to say that asking again brings nothing, and for the job to grant more.
     """
-    if event.task == PLAN:
-        return finish(job, event, rule="budget", reason=f"no plan: {event.reason}", failed=True)
-    if event.task == ANSWER:
+    if bound_by_its_own(job, event.task, grant, event.usage):
+        return fail(job, event, event.kind, event.reason, 0.0, final=True)
+    rule = "tenant_budget" if lease_binds(job) else "budget"
+    if event.task == PLAN and not may_ask(job):
+        return finish(job, event, rule=rule, reason=f"no plan: {event.reason}", failed=True)
+    if event.task == ANSWER and not may_ask(job):
         reason = f"no synthesis, joined results instead: {event.reason}"
-        return finish(job, event, rule="budget", reason=reason)
+        return finish(job, event, rule=rule, reason=reason)
     if had_all(job, grant, event.usage):
         # The others would fail one by one, each with less.
         state = Failed(attempt=event.attempt, kind=event.kind, reason=event.reason)
         reason = f"too little is left of the budget for {event.task}: {event.reason}"
-        return finish(fail_for_good(job, event.task, state), event, rule="budget", reason=reason)
+        failed = (
+            put(job, {event.task: state})
+            if event.task in job.steps
+            else fail_for_good(job, event.task, state)
+        )
+        return finish(failed, event, rule=rule, reason=reason)
     return fail(too_small(job, grant), event, event.kind, event.reason, event.retry_in)

@@ -2,12 +2,35 @@
 
 from typing import TypeAlias
 
-from streams.core.events import AttemptOverdue, DeadlinePassed, RetryDue
+from streams.core.events import (
+    AttemptOverdue,
+    DeadlinePassed,
+    MoneyAsked,
+    PlaceAsked,
+    PlaceGiven,
+    RetryDue,
+)
 from streams.core.seconds import seconds_of
 from streams.core.states import Backoff, Open, Released, Running, SubTaskState
 from streams.core.values import JobId, TaskId
 
-Timer: TypeAlias = AttemptOverdue | RetryDue | DeadlinePassed
+Timer: TypeAlias = AttemptOverdue | RetryDue | DeadlinePassed | PlaceAsked | MoneyAsked | PlaceGiven
+
+AGAIN_MS, AGAIN_AT_LAST_MS = 4_000, 300_000
+"""A job that waits for its account asks again after so many milliseconds, then after twice as many as it has
+waited, and so on, up to the longest: its word or the answer may be lost."""
+
+AGAIN_EACH_MS = 50
+"""Milliseconds for each job of a partition that waits so: however many do, they ask 20 times a second together."""
+
+
+def again_at(since: int, now: int, waiting: int) -> int:
+    """When a job that waits for its account since *since* asks again, milliseconds of broker time.
+
+    Args:
+        waiting: How many jobs of the partition wait so.
+    """
+    return now + max(AGAIN_MS, min(now - since, AGAIN_AT_LAST_MS), waiting * AGAIN_EACH_MS)
 
 
 def deadline(job: Open) -> int | None:

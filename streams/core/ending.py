@@ -6,7 +6,7 @@ from typing import TypeAlias
 from streams.core.answering import ENOUGH, cited, shortfall, the_answer
 from streams.core.commands import Answer, Effect, Outcome, TaskReport
 from streams.core.events import Event, Planned, SubTaskFailed, SubTaskSucceeded
-from streams.core.money import spent
+from streams.core.money import outlay, spent
 from streams.core.results import ended
 from streams.core.states import (
     Backoff,
@@ -91,8 +91,9 @@ def finish(
         at=event.at,
         revision=job.revision.number,
     )
-    unneeded = (task for task in job.states if not is_end_of(event, task, job.states[task]))
-    return marker, (made, *stops(job, f"the job has ended by the rule {rule}", unneeded), *told(job, made))
+    unneeded = [task for task in job.states if not is_end_of(event, task, job.states[task])]
+    stopped = stops(job, f"the job has ended by the rule {rule}", unneeded)
+    return marker, (made, *stopped, *told(job, made, spent=outlay(job, unneeded)))
 
 
 def is_end_of(event: Event, task: TaskId, state: SubTaskState) -> bool:

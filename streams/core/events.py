@@ -388,7 +388,8 @@ class PlaceAsked:
         since: Broker time of its goal, milliseconds since 1970: among equals the oldest goes first.
         jobs: Jobs of the tenant that may run at once, as configured when its goal came in.
         day: What the tenant may spend in a day, likewise.
-        want: What the job asks of it to begin with.
+        want: What the job asks of it to begin with, at most. None: as much as the account gives.
+        parent: The job that waits for its answer; a child takes no place beside its parent's.
     """
 
     job: JobId
@@ -399,6 +400,7 @@ class PlaceAsked:
     jobs: int | None = None
     day: Grant | None = None
     want: Grant | None = None
+    parent: JobId | None = None
     at: int = 0
     offset: int = -1
 
@@ -456,12 +458,17 @@ class MoneyGiven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceReturned:
-    """A job has ended, and tells its tenant's account what it spent; *job* is the account's key."""
+    """A job has ended, and tells its tenant's account what it spent; *job* is the account's key.
+
+    Attributes:
+        spent: In this revision, and what its attempts may still spend. None: not known any more; all that
+            was leased to it counts.
+    """
 
     job: JobId
     of: JobId
     revision: int
-    spent: Usage = NO_USAGE
+    spent: Usage | None = NO_USAGE
     at: int = 0
     offset: int = -1
 

@@ -19,15 +19,55 @@ succeeded, a budget in dollars is shared by :data:`AT_FIRST` at most, then a sha
 :data:`MARGIN` times the dearest so far. An attempt whose grant was too small is tried again with twice
 as much, as are all after it; had it all that was left, the job ends.
 
+**Of a lease.** A job that was given a part of its tenant's day grants of that, too, and of the smaller of both.
+While its account may give more, no attempt is granted less than it is likely to need: the job asks first, see
+:mod:`streams.core.paying`.
+
+**A sub-task's own budget** bounds all of its attempts together, and those of its hedges: a grant is never more
+than what is left of it.
+
 What is spent, and what becomes of the grants of attempts that are lost, is in :mod:`streams.core.money`.
 """
 
 from dataclasses import replace
 
 from streams.core.events import SubTaskSucceeded
-from streams.core.money import NOTHING, over_budget, spent
-from streams.core.purse import LEAST, NONE, Purse, billionths, covers, grant_of, larger, less, of, times, used
-from streams.core.states import Node, Open, Ready, Released, Running, SubTaskState
+from streams.core.money import (
+    NOTHING,
+    budget_left,
+    charged,
+    lease_binds,
+    lease_left,
+    left,
+    over_budget,
+    own_left,
+    owner,
+)
+from streams.core.purse import (
+    LEAST,
+    NONE,
+    Purse,
+    billionths,
+    covers,
+    grant_of,
+    larger,
+    less,
+    of,
+    smaller,
+    times,
+    used,
+)
+from streams.core.states import (
+    Failed,
+    Open,
+    Ready,
+    Released,
+    Running,
+    Stopped,
+    SubTaskState,
+    Succeeded,
+    Suspended,
+)
 from streams.core.stopping import ordinal_of
 from streams.core.values import ANSWER, PLAN, Grant, TaskId, Usage
 
@@ -56,7 +96,7 @@ def releasable(job: Open) -> tuple[TaskId, ...]:
     """
     if job.decided.hold is not None:
         return ()
-    if not job.submitted.goal.budget.limited:
+    if not charged(job):
         return job.ready
     return tuple(task for task in job.ready if _grant(job, task) is not None)
 
@@ -66,41 +106,91 @@ def fund(job: Open) -> Open:
 
     At most as many are out as the goal's concurrency allows.
     """
-    waiting = _waiting(job)
+    waiting = unfunded(job)
     if not waiting:
         return job
     out, held = _held(job)
-    left = less(of(job.submitted.goal.budget), used(spent(job)))
-    free = less(left, held)
-    share, kept = _share(job, left)
+    whole = left(job)
+    free = less(whole, held)
+    share, kept = _share(job, whole)
     enough = covers(share, LEAST)
     granted: dict[TaskId, SubTaskState] = {}
     for task in waiting:
         if out >= job.submitted.goal.limits.concurrency:
             break
-        if _calls_no_model(job.nodes.get(task)):
-            grant = NOTHING
+        own = less(own_left(job, task), _held_of(job, task, granted))
+        if calls_no_model(job, task):
+            grant, taken = NOTHING, NONE
+        elif not covers(own, LEAST) or _rather_asks(job, less(lease_left(job), less(whole, free))):
+            continue
         elif enough and (enough := covers(less(free, kept), share)):
-            grant = grant_of(share)
-            free = less(free, share)
+            grant = grant_of(taken := smaller(share, own))
         elif out == 0 and covers(free, LEAST):
-            grant = grant_of(free)
-            free = less(free, free)
+            grant = grant_of(taken := smaller(free, own))
         else:
             continue
-        granted[task] = Ready(attempt=_ready(job, task).attempt, grant=grant)
+        free = less(free, taken)
+        granted[task] = replace(_ready(job, task), grant=grant)
         out += 1
     return replace(job, states={**job.states, **granted}) if granted else job
 
 
-def out_of_money(job: Open) -> str:
-    """Why the job cannot go on, for a person: nothing is out, and for what is ready too little is left.
+def unfunded(job: Open) -> list[TaskId]:
+    """Ready sub-tasks without a grant, in the plan's order; a restored job may have them in another one."""
+    waiting = [task for task in job.ready if _grant(job, task) is None]
+    return sorted(waiting, key=lambda task: ordinal_of(job, task)) if len(waiting) > 1 else waiting
 
-    Empty while it can.
+
+def stuck(job: Open) -> bool:
+    """Whether nothing is out, and nothing of what is ready can be granted anything.
+
+    What waits for a person or a child will tell what it spent.
     """
     if job.outstanding or not job.ready or any(_grant(job, task) is not None for task in job.ready):
-        return ""
-    return over_budget(job) or "too little is left of the budget"
+        return False
+    return not any(isinstance(state, Suspended) for state in job.states.values())
+
+
+def out_of_budget(job: Open) -> str:
+    """Why a job that is stuck gets no further with its own budget, for a person; empty where that is not why."""
+    if reason := over_budget(job):
+        return reason
+    if job.decided.lease is None or not covers(budget_left(job), LEAST):
+        return "too little is left of the budget"
+    return ""
+
+
+def exhausted(job: Open) -> TaskId | None:
+    """A ready sub-task that has spent its own budget, in all its attempts: no other one can be granted anything."""
+    if job.submitted.goal.budget.subtask is None:
+        return None
+    for task in unfunded(job):
+        if not covers(own_left(job, task), LEAST) and not calls_no_model(job, task):
+            return task
+    return None
+
+
+def lacking(job: Open) -> Purse:
+    """What the job's lease lacks for all that could go out now and for the synthesis; None where it is not short.
+
+    Less than nothing where there is more than is needed.
+    """
+    out, held = _held(job)
+    room = max(0, job.submitted.goal.limits.concurrency - out)
+    waiting = sum(not calls_no_model(job, task) for task in unfunded(job))
+    last = ANSWER in job.states or (len(job.nodes) == 1 and not job.steps)
+    shares = min(room, waiting) + (not last)
+    return less(times(likely(job), shares), less(lease_left(job), held))
+
+
+def may_ask(job: Open) -> bool:
+    """Whether the job's account may still give it more than it has, and it may spend that."""
+    return job.decided.lease is not None and not job.decided.short and lease_binds(job)
+
+
+def bound_by_its_own(job: Open, task: TaskId, grant: Grant, usage: Usage) -> bool:
+    """Whether an attempt with this grant, which has just told its usage, had all of its sub-task's own budget."""
+    return _at_most(own_left(job, task), usage, grant)
 
 
 def had_all(job: Open, grant: Grant | None, usage: Usage) -> bool:
@@ -108,16 +198,11 @@ def had_all(job: Open, grant: Grant | None, usage: Usage) -> bool:
 
     Then no other attempt can be granted more than was too little for this one.
     """
-    if grant is None or _held(job)[0] > 1:
+    if grant is None or _held(job)[0] > 1 or may_ask(job):
         return False
-    before = less(of(job.submitted.goal.budget), used(spent(job)))
-    had = of(grant)
-    left = [
-        (whole + back, part)
-        for whole, back, part in zip(before, used(usage), had, strict=True)
-        if whole is not None and back is not None and part is not None
-    ]
-    return any(part >= whole for whole, part in left)
+    if any(isinstance(state, Suspended) and state.grant is not None for state in job.states.values()):
+        return False
+    return _at_most(left(job), usage, grant)
 
 
 def learned(job: Open, event: SubTaskSucceeded, grant: Grant | None) -> Open:
@@ -136,26 +221,63 @@ def too_small(job: Open, grant: Grant) -> Open:
     return replace(job, need=grant_of(larger(need, times(of(grant), TWICE))))
 
 
-def _waiting(job: Open) -> list[TaskId]:
-    """Ready sub-tasks without a grant, in the plan's order; a restored job may have them in another one."""
-    waiting = [task for task in job.ready if _grant(job, task) is None]
-    return sorted(waiting, key=lambda task: ordinal_of(job, task)) if len(waiting) > 1 else waiting
+def calls_no_model(job: Open, task: TaskId) -> bool:
+    """Whether a sub-task calls a tool and nothing else."""
+    node = job.nodes.get(owner(job, task) or task)
+    return node is not None and node.task.tool is not None and not node.task.goal
+
+
+def likely(job: Open) -> Purse:
+    """What an attempt is likely to need, by what is known of those so far."""
+    need: Purse = (None, None, None) if job.need is None else of(job.need)
+    calls = CALLS_WITH_TOOLS if job.submitted.goal.tools else CALLS
+    return max(calls, need[0] or 0), max(TOKENS, need[1] or 0), max(1, need[2] or 0)
+
+
+def _rather_asks(job: Open, free: Purse) -> bool:
+    """Whether so little is free of the lease that the job asks for more before it grants any of it."""
+    return may_ask(job) and not covers(free, smaller(likely(job), budget_left(job)))
+
+
+def _at_most(rest: Purse, usage: Usage, grant: Grant) -> bool:
+    """Whether this grant was all that there was, when this is the rest after this usage of it."""
+    return any(
+        had is not None and left_ is not None and had >= left_ + (spent_ or 0)
+        for left_, spent_, had in zip(rest, used(usage), of(grant), strict=True)
+    )
 
 
 def _held(job: Open) -> tuple[int, Purse]:
-    """How many attempts are out, and what is granted to them."""
+    """How many attempts are out, and what is granted to them and to those that wait for a person or a child."""
     out = calls = tokens = usd = 0
     for state in job.states.values():
-        if not isinstance(state, Ready | Released | Running):
+        if not isinstance(state, Ready | Released | Running | Suspended):
             continue
         if (grant := state.grant) is not None:
             calls += grant.calls or 0
             tokens += grant.tokens or 0
             usd += billionths(grant.usd) if grant.usd else 0
-            out += 1
-        elif not isinstance(state, Ready):
+            out += not isinstance(state, Suspended)
+        elif isinstance(state, Released | Running):
             out += 1
     return out, (calls, tokens, usd)
+
+
+def _held_of(job: Open, task: TaskId, granted: dict[TaskId, SubTaskState]) -> Purse:
+    """What is granted to attempts that spend the same sub-task's own budget."""
+    if job.submitted.goal.budget.subtask is None or (whose := owner(job, task)) is None:
+        return NONE
+    held = NONE
+    for name in (whose, *(step for step in job.steps if owner(job, step) == whose)):
+        grant = getattr(granted.get(name, job.states.get(name)), "grant", None)
+        if grant is not None:
+            calls, tokens, usd = of(grant)
+            held = (
+                (held[0] or 0) + (calls or 0),
+                (held[1] or 0) + (tokens or 0),
+                (held[2] or 0) + (usd or 0),
+            )
+    return held
 
 
 def _grant(job: Open, task: TaskId) -> Grant | None:
@@ -169,31 +291,23 @@ def _ready(job: Open, task: TaskId) -> Ready:
     return state
 
 
-def _calls_no_model(node: Node | None) -> bool:
-    return node is not None and node.task.tool is not None and not node.task.goal
-
-
-def _share(job: Open, left: Purse) -> tuple[Purse, Purse]:
+def _share(job: Open, whole: Purse) -> tuple[Purse, Purse]:
     """What one attempt is to have, and what stays free for what comes after."""
     goal, total = job.submitted.goal, len(job.nodes)
     if PLAN in job.states:
         parts = 2
-    elif ANSWER in job.states or total == 1:
-        return left, NONE
+    elif ANSWER in job.states or (total == 1 and not job.steps):
+        return whole, NONE
     else:
-        parts = 1 + min(goal.limits.concurrency, total - job.ended)
-    calls, tokens, usd = left
-    likely = CALLS_WITH_TOOLS if goal.tools else CALLS
-    need: Purse = (None, None, None) if job.need is None else of(job.need)
-    if usd is not None and need[2] is None:
+        steps = sum(not isinstance(job.states[name], Succeeded | Failed | Stopped) for name in job.steps)
+        parts = 1 + min(goal.limits.concurrency, total - job.ended + steps)
+    calls, tokens, usd = whole
+    least = likely(job)
+    if usd is not None and (job.need is None or job.need.usd is None):
         parts = min(parts, 1 + AT_FIRST)
-    share = (
-        _part(calls, parts, max(likely, need[0] or 0)),
-        _part(tokens, parts, max(TOKENS, need[1] or 0)),
-        _part(usd, parts, max(1, need[2] or 0)),
-    )
+    share = _part(calls, parts, least[0]), _part(tokens, parts, least[1]), _part(usd, parts, least[2])
     return share, share
 
 
-def _part(whole: int | None, parts: int, least: int) -> int | None:
-    return None if whole is None else max(whole // parts, least)
+def _part(whole: int | None, parts: int, least: int | None) -> int | None:
+    return None if whole is None else max(whole // parts, least or 0)

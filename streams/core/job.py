@@ -34,8 +34,9 @@ from streams.core.events import (
     SubTaskSuspended,
     Told,
 )
-from streams.core.granting import fund, out_of_money
+from streams.core.money import charged
 from streams.core.opening import reopened
+from streams.core.paying import pay
 from streams.core.settling import settle, take_plan
 from streams.core.states import FIRST, Account, Finished, Job, New, Open, Ready, Revision, SubTaskState
 from streams.core.values import ANSWER, PLAN, TaskId
@@ -53,12 +54,9 @@ def fold(job: Job, event: Event) -> Folded:
     are derived from the state (``release.py``), since pacing decides when they go out.
     """
     after, effects = moved(job, event)
-    if after is job or not isinstance(after, Open) or not after.submitted.goal.budget.limited:
+    if after is job or not isinstance(after, Open) or not charged(after):
         return after, effects
-    after = fund(after)
-    if short := out_of_money(after):
-        return finish(after, event, rule="budget", reason=short)
-    return after, effects
+    return pay(after, event, effects)
 
 
 def moved(job: Job, event: Event) -> Folded:
@@ -76,6 +74,8 @@ def moved(job: Job, event: Event) -> Folded:
             return reopen(job, event)
         case PlaceAsked() | MoneyAsked() | PlaceReturned():
             return accounts.keep(job, event)
+        case PlaceGiven() if not isinstance(job, Open):
+            return placing.gone(job, event)
         case _:
             return carry_on(job, event) if isinstance(job, Open) else (job, ())
 
@@ -129,9 +129,9 @@ def submit(job: Job, event: JobSubmitted) -> Folded:
     """
     match job:
         case New():
-            return open_job(event, FIRST)
+            return opened(event, FIRST)
         case Finished(outcome="rejected", revision=last):
-            return open_job(event, Revision(number=last + 1))
+            return opened(event, Revision(number=last + 1))
         case Open():
             known, told = job.submitted.goal.digest, f"which stands at {job.submitted.source}"
         case Account():
@@ -146,6 +146,13 @@ def submit(job: Job, event: JobSubmitted) -> Folded:
         f"job {event.job} exists with another goal, {told}; the goal at {event.source} needs an id of its own"
     )
     return job, (Bury(reason=reason, source=event.source),)
+
+
+def opened(event: JobSubmitted, revision: Revision) -> Folded:
+    """The job of a goal, which asks for its place first where its tenant has limits."""
+    job, effects = open_job(event, revision)
+    job, asked = placing.enter(job, event)
+    return job, (*effects, *asked)
 
 
 def open_job(event: JobSubmitted, revision: Revision) -> Folded:
@@ -184,8 +191,10 @@ def reopen(job: Job, event: JobReopened) -> Folded:
     limit = event.submitted.goal.limits.max_subtasks
     if event.plan and (wrong := problems(event.plan, max_subtasks=limit)):
         return job, (Bury(reason=f"its plan breaks the rules: {'; '.join(wrong)}"),)
-    opened = reopened(event)
-    return settle(opened, event) if opened.nodes and ANSWER not in opened.states else (opened, ())
+    again = reopened(event)
+    after, effects = settle(again, event) if again.nodes and ANSWER not in again.states else (again, ())
+    after, asked = placing.enter(after, event)
+    return after, (*effects, *asked)
 
 
 def reject(job: Job, event: GoalRejected) -> Folded:

@@ -5,11 +5,14 @@ grant, and may go on: the whole counts as spent, marked as estimated, until its 
 How much attempts are granted is in :mod:`streams.core.granting`.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TypeAlias
 
 from streams.core.events import Planned, SubTaskFailed, SubTaskSucceeded
-from streams.core.purse import less, of, used
+from streams.core.moves import spend
+from streams.core.purse import Purse, covers, less, more, of, smaller, used
 from streams.core.states import Lost, Open, Ready, Released, Running, Suspended
 from streams.core.values import NO_USAGE, PLAN, Grant, TaskId, Usage
 
@@ -28,6 +31,86 @@ def spent(job: Open) -> Usage:
     for lost in job.lost:
         total += estimate(lost.grant)
     return total
+
+
+def charged(job: Open) -> bool:
+    """Whether what the job's attempts may spend is limited: by its goal's budget, or by its lease."""
+    return job.submitted.goal.budget.limited or job.decided.lease is not None
+
+
+def budget_left(job: Open) -> Purse:
+    """What is left of the goal's own budget; less than nothing where more was spent."""
+    return less(of(job.submitted.goal.budget), used(spent(job)))
+
+
+def lease_left(job: Open) -> Purse:
+    """What is left of what the job was given of its tenant's day; no limit where it has no lease."""
+    lease = job.decided.lease
+    if lease is None:
+        return None, None, None
+    return less(more(of(lease), used(job.decided.before)), used(spent(job)))
+
+
+def left(job: Open) -> Purse:
+    """What the job may still spend, what is granted to its attempts included."""
+    return smaller(budget_left(job), lease_left(job))
+
+
+def lease_binds(job: Open) -> bool:
+    """Whether the job could spend more if only its lease were larger."""
+    return not covers(lease_left(job), budget_left(job)) or any(
+        mine is not None and own is None for mine, own in zip(lease_left(job), budget_left(job), strict=True)
+    )
+
+
+def owner(job: Open, task: TaskId) -> TaskId | None:
+    """The sub-task of the plan whose own budget an attempt spends: its hedge spends it as well."""
+    if task in job.nodes:
+        return task
+    step = job.steps.get(task)
+    return step.of[0].task if step is not None and step.role == "hedge" and step.of else None
+
+
+def own_left(job: Open, task: TaskId) -> Purse:
+    """What is left of a sub-task's own budget, what is granted to its attempts included."""
+    own, whose = job.submitted.goal.budget.subtask, owner(job, task)
+    if own is None or whose is None:
+        return None, None, None
+    total = job.spending.get(whose, NO_USAGE)
+    for lost in job.lost:
+        if owner(job, lost.task) == whose:
+            total += estimate(lost.grant)
+    return less(of(own), used(total))
+
+
+def charge(job: Open, task: TaskId, usage: Usage) -> Open:
+    """The job, and its sub-task where that has a budget of its own, with what an attempt cost."""
+    job = spend(job, usage)
+    whose = owner(job, task)
+    if whose is None or job.submitted.goal.budget.subtask is None:
+        return job
+    total = job.spending.get(whose, NO_USAGE) + usage
+    return replace(job, spending=MappingProxyType({**job.spending, whose: total}))
+
+
+def outlay(job: Open, tasks: Iterable[TaskId]) -> Usage:
+    """What a job has spent in this revision when it ends, and all that was granted to those of these sub-tasks
+    that have not ended: nobody waits for them to tell what it was."""
+    total, lost = spent(job), lost_attempts(job)
+    for task in tasks:
+        state = job.states[task]
+        if isinstance(state, Ready | Released | Running | Suspended) and state.grant is not None:
+            total += NO_USAGE if (task, state.attempt) in lost else estimate(state.grant)
+    before = job.decided.before
+    return Usage(
+        calls=total.calls - before.calls,
+        tokens_in=total.tokens_in - before.tokens_in,
+        tokens_cached=total.tokens_cached - before.tokens_cached,
+        tokens_out=total.tokens_out - before.tokens_out,
+        usd=max(0.0, total.usd - before.usd),
+        estimated=total.estimated - before.estimated,
+        tool_calls=total.tool_calls - before.tool_calls,
+    )
 
 
 def over_budget(job: Open) -> str:
@@ -62,10 +145,11 @@ def lose(job: Open, task: TaskId, state: Ready | Released | Running | Suspended)
     if state.grant is None:
         return job
     before = next((lost for lost in job.lost if lost.task == task), None)
-    usage = job.usage if before is None else job.usage + estimate(before.grant)
+    if before is not None:
+        job = charge(job, task, estimate(before.grant))
     others = tuple(lost for lost in job.lost if lost.task != task)
     lost = Lost(task=task, attempt=state.attempt, grant=state.grant)
-    return replace(job, usage=usage, lost=(*others, lost))
+    return replace(job, lost=(*others, lost))
 
 
 def told_late(job: Open, event: Ended) -> Open:
@@ -75,7 +159,7 @@ def told_late(job: Open, event: Ended) -> Open:
     for lost in job.lost:
         if (lost.task, lost.attempt) == (event.task, event.attempt):
             rest = tuple(other for other in job.lost if other is not lost)
-            return replace(job, usage=job.usage + event.usage, lost=rest)
+            return replace(charge(job, event.task, event.usage), lost=rest)
     return job
 
 

@@ -39,6 +39,7 @@ def spend(job: Open, usage: Usage) -> Open:
         steps=job.steps,
         notes=job.notes,
         decided=job.decided,
+        spending=job.spending,
     )
 
 
@@ -81,6 +82,7 @@ def put(job: Open, changes: Mapping[TaskId, SubTaskState]) -> Open:
         steps=job.steps,
         notes=job.notes,
         decided=job.decided,
+        spending=job.spending,
     )
 
 

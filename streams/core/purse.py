@@ -71,3 +71,41 @@ def larger(one: Purse, other: Purse) -> Purse:
 
 def _larger(a: int | None, b: int | None) -> int | None:
     return b if a is None else a if b is None else max(a, b)
+
+
+def more(whole: Purse, part: Purse) -> Purse:
+    """Both together; where one has no limit there is none."""
+    a, b, c = whole
+    x, y, z = part
+    return (
+        None if a is None or x is None else a + x,
+        None if b is None or y is None else b + y,
+        None if c is None or z is None else c + z,
+    )
+
+
+def negative(purse: Purse) -> Purse:
+    """What takes so much away when it is added."""
+    a, b, c = purse
+    return None if a is None else -a, None if b is None else -b, None if c is None else -c
+
+
+def smaller(one: Purse, other: Purse) -> Purse:
+    """Of everything the smaller amount; what only one of them limits is limited."""
+    a, b, c = one
+    x, y, z = other
+    return _smaller(a, x), _smaller(b, y), _smaller(c, z)
+
+
+def some(purse: Purse) -> Purse:
+    """The same, with nothing in place of what is less than nothing."""
+    a, b, c = purse
+    return (
+        None if a is None else max(a, 0),
+        None if b is None else max(b, 0),
+        None if c is None else max(c, 0),
+    )
+
+
+def _smaller(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)

@@ -88,7 +88,7 @@ def reopening(
             for task, attempt in dict.fromkeys(redriven)
             if attempt
             and tried.get(task) == attempt
-            and not job.submitted.goal.budget.limited
+            and not (job.submitted.goal.budget.limited or job.submitted.goal.rules.limited)
             and _never_ran(events, task, attempt)
         ),
         spent=spent(job) + silent,

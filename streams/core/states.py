@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 from streams.core.commands import Contradiction, Duplicate, Outcome, Part, Resume, Votes
 from streams.core.events import JobSubmitted, Tried
 from streams.core.goal import Approval
+from streams.core.guests import Guests
 from streams.core.plan import SubTask
 from streams.core.values import NO_USAGE, Grant, JobId, Json, TaskId, Usage, Value
 
@@ -200,6 +201,7 @@ class Hold:
         on: ``place`` and ``money`` are the tenant's account's to give, the others a person's.
         since: Broker time since when, milliseconds since 1970.
         rule, reason, failed: How the job ends once its answer is approved.
+        then: What it waits for once it has its place.
     """
 
     on: Literal["place", "money", "plan", "answer"]
@@ -207,6 +209,7 @@ class Hold:
     rule: str = ""
     reason: str = ""
     failed: bool = False
+    then: Literal["", "plan", "answer"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +222,9 @@ class Decided:
         by: Who that was, last.
         lease: What the job may spend of its tenant's day. None: any amount.
         asked: How often it has asked the account in this revision.
+        given: The last asking that the account has answered.
+        short: Why it gave less than was asked for; empty where it did not.
+        before: What earlier revisions spent, which the account knows of.
         hedged: Sub-tasks beside whose attempts a second one began.
         replans: How often a planner was asked again.
         replaced: Sub-tasks that failed, and that another plan took the place of.
@@ -232,6 +238,9 @@ class Decided:
     by: str = ""
     lease: Grant | None = None
     asked: int = 0
+    given: int = 0
+    short: str = ""
+    before: Usage = NO_USAGE
     hedged: tuple[TaskId, ...] = ()
     replans: int = 0
     replaced: tuple[TaskId, ...] = ()
@@ -247,7 +256,8 @@ class Decided:
 UNDECIDED: Final = Decided()
 NO_STEPS: Final[Mapping[TaskId, Step]] = MappingProxyType({})
 NO_NOTES: Final[Mapping[str, Note]] = MappingProxyType({})
-NO_GUESTS: Final[Mapping[JobId, "Guest"]] = MappingProxyType({})
+NO_SPENDING: Final[Mapping[TaskId, Usage]] = MappingProxyType({})
+NO_GUESTS: Final = Guests()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,6 +338,8 @@ class Open:
         steps: Sub-tasks of the system's own, beside ``plan`` and ``answer``; each has a state.
         notes: The shared notes, by topic.
         decided: What its rules have decided.
+        spending: What each sub-task of the plan has spent in its attempts, those of its hedges among them;
+            only where the goal limits that.
     """
 
     submitted: JobSubmitted
@@ -345,6 +357,7 @@ class Open:
     steps: Mapping[TaskId, Step] = field(default_factory=lambda: NO_STEPS)
     notes: Mapping[str, Note] = field(default_factory=lambda: NO_NOTES)
     decided: Decided = UNDECIDED
+    spending: Mapping[TaskId, Usage] = field(default_factory=lambda: NO_SPENDING)
 
     @property
     def ended(self) -> int:
@@ -371,34 +384,15 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guest:
-    """A job that has asked its tenant's account for a place.
-
-    Attributes:
-        asked: How often it has asked, of this revision.
-        begun: It has a place.
-        lease: What was given to it and is not returned, of the day's money.
-        want: What it asks for now, where it waits.
-    """
-
-    job: JobId
-    revision: int
-    priority: int
-    since: int
-    asked: int = 1
-    begun: bool = False
-    lease: Grant | None = None
-    want: Grant | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """What a tenant may do over all partitions: how many jobs, and how much money a day.
 
     Attributes:
         day: The day that *spent* is of: days since 1970, UTC, by the broker's clock.
         spent: What jobs have returned as spent on that day.
-        jobs, limit: As configured, by the last asking.
+        jobs, limit: As configured when the newest goal that asked came in.
+        told_at: Broker time of that goal, milliseconds since 1970.
+        turns: Places given so far: now and then one goes to who has waited longest.
         guests: Jobs that have a place or wait for one, by id.
     """
 
@@ -407,7 +401,9 @@ class Account:
     spent: Usage = NO_USAGE
     jobs: int | None = None
     limit: Grant | None = None
-    guests: Mapping[JobId, Guest] = field(default_factory=lambda: NO_GUESTS)
+    told_at: int = 0
+    turns: int = 0
+    guests: Guests = NO_GUESTS
 
 
 Job: TypeAlias = New | Open | Finished | Account

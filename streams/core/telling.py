@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from streams.core.commands import Answer, Tell
 from streams.core.events import ChildAnswered, PlaceReturned
 from streams.core.states import Open
-from streams.core.values import ACCOUNT, JobId
+from streams.core.values import ACCOUNT, JobId, Usage
 
 
-def told(job: Open, answer: Answer) -> Iterator[Tell]:
-    """The events that its answer leads to elsewhere."""
+def told(job: Open, answer: Answer, *, spent: Usage) -> Iterator[Tell]:
+    """The events that its answer leads to elsewhere.
+
+    Args:
+        spent: What the job has spent in this revision, and what its attempts may still spend.
+    """
     goal = job.submitted.goal
     if goal.parent is not None and goal.asker is not None:
         yield Tell(
@@ -27,7 +31,7 @@ def told(job: Open, answer: Answer) -> Iterator[Tell]:
     if job.decided.asked:
         yield Tell(
             event=PlaceReturned(
-                job=account_of(answer.job), of=answer.job, revision=answer.revision, spent=answer.usage
+                job=account_of(answer.job), of=answer.job, revision=answer.revision, spent=spent
             )
         )
 

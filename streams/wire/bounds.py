@@ -48,6 +48,7 @@ RECORDS: Final = Bounds(
     {
         "job": {"pattern": f"^{NAME}/{NAME}$"},
         "child": {"pattern": f"^{NAME}/{NAME}$"},
+        "PlaceAsked.parent": {"pattern": f"^{NAME}/{NAME}$"},
         "Goal.parent": {"pattern": f"^{NAME}/{NAME}$"},
         **{f"{kind}.job": {"pattern": f"^{NAME}/{ACCOUNT}$"} for kind in _FOR_ACCOUNTS},
         **{f"{kind}.of": {"pattern": f"^{NAME}/{NAME}$"} for kind in _FOR_ACCOUNTS},

@@ -2,7 +2,8 @@
 
 Keys: ``tenant/id`` the job's counters, or its marker once it is finished; ``tenant/id/@goal`` the
 event that opened it; ``tenant/id/task`` a sub-task; ``tenant/id/@note:topic`` a shared note;
-``@position`` how far the log has been folded.
+``tenant/@account`` a tenant's account, and ``tenant/@account/id`` a job that has a place there or waits
+for one; ``@position`` how far the log has been folded.
 No id has an ``@``, so the keys cannot meet.
 """
 
@@ -13,6 +14,7 @@ import orjson
 from pydantic_core import SchemaValidator, ValidationError
 
 from streams.core.events import JobSubmitted
+from streams.core.guests import Guest
 from streams.core.plan import SubTask
 from streams.core.states import (
     FIRST,
@@ -84,12 +86,17 @@ class GoalRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubTaskRow:
-    """A sub-task; ``task`` is None where no plan holds it: for ``plan``, ``answer`` and each *step*."""
+    """A sub-task; ``task`` is None where no plan holds it: for ``plan``, ``answer`` and each *step*.
+
+    Attributes:
+        spent: What it has spent, where its goal limits that.
+    """
 
     ordinal: int
     state: SubTaskState
     task: SubTask | None = None
     step: Step | None = None
+    spent: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +106,31 @@ class NoteRow:
     note: Note
 
 
-Row: TypeAlias = PositionRow | JobRow | GoalRow | SubTaskRow | NoteRow | Finished
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRow:
+    """A tenant's account, but for its guests: as of :class:`streams.core.states.Account`.
+
+    Attributes:
+        guests: How many there are, each with a row of its own.
+    """
+
+    day: int
+    spent: Usage
+    jobs: int | None
+    limit: Grant | None
+    told_at: int
+    turns: int
+    guests: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestRow:
+    """A job at its tenant's account."""
+
+    guest: Guest
+
+
+Row: TypeAlias = PositionRow | JobRow | GoalRow | SubTaskRow | NoteRow | AccountRow | GuestRow | Finished
 
 _STATES: Final = {
     kind.__name__: SchemaValidator(model_of(kind))
@@ -119,11 +150,12 @@ _STATES: Final = {
 }
 _ROWS: Final = {
     kind.__name__: SchemaValidator(model_of(kind))
-    for kind in (PositionRow, JobRow, GoalRow, NoteRow, Finished)
+    for kind in (PositionRow, JobRow, GoalRow, NoteRow, AccountRow, GuestRow, Finished)
 }
 _ORDINAL: Final = SchemaValidator(model_of(int))
 _TASK: Final = SchemaValidator(model_of(SubTask))
 _STEP: Final = SchemaValidator(model_of(Step))
+_SPENT: Final = SchemaValidator(model_of(Usage))
 
 
 def write_row(row: Row) -> bytes:
@@ -139,6 +171,7 @@ def write_row(row: Row) -> bytes:
                 "task": row.task,
             }
             | ({} if row.step is None else {"step": row.step})
+            | ({} if row.spent is None else {"spent": row.spent})
         )
     return orjson.dumps({"v": VERSION, "type": type(row).__name__, "row": row})
 
@@ -163,12 +196,13 @@ def parse_row(value: bytes) -> Row:
         data = orjson.loads(value)
         check_version(data["v"], data["type"])
         if data["type"] == "SubTaskRow":
-            task, step = data["task"], data.get("step")
+            task, step, spent = data["task"], data.get("step"), data.get("spent")
             return SubTaskRow(
                 ordinal=_ORDINAL.validate_python(data["ordinal"]),
                 state=_STATES[data["is"]].validate_python(data["state"]),
                 task=None if task is None else _TASK.validate_python(task),
                 step=None if step is None else _STEP.validate_python(step),
+                spent=None if spent is None else _SPENT.validate_python(spent),
             )
         row: Row = _ROWS[data["type"]].validate_python(data["row"])
     except ValidationError as error:

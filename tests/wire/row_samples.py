@@ -5,6 +5,7 @@ from typing import Final
 
 from streams.core.commands import Contradiction, Duplicate, Part, RunSubTask, Votes
 from streams.core.events import Tried
+from streams.core.guests import Guest
 from streams.core.plan import SubTask
 from streams.core.states import (
     Backoff,
@@ -27,8 +28,8 @@ from streams.core.states import (
     Suspended,
     Waiting,
 )
-from streams.core.values import Inline
-from streams.wire.rows import GoalRow, JobRow, NoteRow, PositionRow, Row, SubTaskRow
+from streams.core.values import Grant, Inline
+from streams.wire.rows import AccountRow, GoalRow, GuestRow, JobRow, NoteRow, PositionRow, Row, SubTaskRow
 from tests.wire.samples import CHECK, GRANT, SAMPLES, USAGE
 
 SUBMITTED = replace(SAMPLES["job-events"][0], at=1_790_000_000_000, offset=41)
@@ -75,12 +76,15 @@ ROWS: Final[dict[str, Row]] = {
         usage=USAGE,
         decided=Decided(
             hold=Hold(
-                on="answer", since=1_790_000_000_000, rule="all_done", reason="1 of 2 succeeded", failed=True
+                on="answer", since=1_790_000_000_000, rule="all_done", reason="1 of 2 succeeded", failed=True, then="plan"
             ),
             approved=("plan",),
             by="ada@example",
             lease=GRANT,
             asked=2,
+            given=1,
+            short="the day is nearly spent",
+            before=USAGE,
             hedged=("read-3",),
             replans=1,
             replaced=("read-4",),
@@ -92,6 +96,25 @@ ROWS: Final[dict[str, Row]] = {
             rule="quorum",
             reason="3 of 5 agree",
         ),
+    ),
+    "AccountRow": AccountRow(
+        day=20_717, spent=USAGE, jobs=10, limit=GRANT, told_at=1_790_000_000_000, turns=41, guests=2
+    ),
+    "GuestRow": GuestRow(
+        guest=Guest(
+            job="acme/g1",
+            revision=2,
+            priority=7,
+            since=1_790_000_000_000,
+            asked=3,
+            begun=True,
+            lease=GRANT,
+            want=Grant(calls=4),
+            gave=Grant(calls=0),
+            reason="the day is nearly spent",
+            parent="acme/p1",
+            inside=True,
+        )
     ),
     "NoteRow": NoteRow(
         note=Note(
@@ -123,6 +146,7 @@ ROWS: Final[dict[str, Row]] = {
     "SubTaskRow-Succeeded-2": row(
         Succeeded(attempt=2, result=Inline(value="MIT"), size=5, offset=975, fingerprint="ab12", cites=("a",))
     ),
+    "SubTaskRow-spent": SubTaskRow(ordinal=1, state=Ready(attempt=2), task=TASK, spent=USAGE),
     "SubTaskRow-step": SubTaskRow(
         ordinal=7, state=Ready(), step=Step(role="reduce", ordinal=7, of=(Part(task="a"),), text="sum up")
     ),

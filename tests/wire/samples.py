@@ -251,11 +251,13 @@ SAMPLES: dict[str, list[Any]] = {
             jobs=10,
             day=GRANT,
             want=Grant(calls=4),
+            parent="acme/p1",
         ),
         PlaceGiven(job=JOB, revision=2, lease=GRANT),
         MoneyAsked(job="acme/@account", of=JOB, revision=2, n=3, want=GRANT),
         MoneyGiven(job=JOB, revision=2, n=3, more=GRANT, reason="the day is nearly spent"),
         PlaceReturned(job="acme/@account", of=JOB, revision=2, spent=USAGE),
+        PlaceReturned(job="acme/@account", of=JOB, revision=2, spent=None),
     ],
     "subtasks": [
         MakePlan(

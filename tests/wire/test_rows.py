@@ -11,9 +11,20 @@ from hypothesis import strategies as st
 from streams.core.events import JobSubmitted
 from streams.core.plan import SubTask
 from streams.core.states import Finished, Ready, SubTaskState
+from streams.core.values import Usage
 from streams.log import Record
 from streams.wire.envelope import Unreadable
-from streams.wire.rows import GoalRow, JobRow, PositionRow, Row, SubTaskRow, read_row, write_row
+from streams.wire.rows import (
+    AccountRow,
+    GoalRow,
+    GuestRow,
+    JobRow,
+    PositionRow,
+    Row,
+    SubTaskRow,
+    read_row,
+    write_row,
+)
 from tests.wire.strategies import I64, JSON, values_of
 
 
@@ -30,7 +41,15 @@ ROWS: st.SearchStrategy[Row] = st.one_of(
     whole(JobRow),
     whole(Finished),
     st.builds(GoalRow, submitted=whole(JobSubmitted)),
-    st.builds(SubTaskRow, ordinal=I64, state=STATES, task=st.none() | values_of(SubTask)),
+    whole(AccountRow),
+    whole(GuestRow),
+    st.builds(
+        SubTaskRow,
+        ordinal=I64,
+        state=STATES,
+        task=st.none() | values_of(SubTask),
+        spent=st.none() | values_of(Usage),
+    ),
 )
 
 

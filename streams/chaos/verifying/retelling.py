@@ -16,8 +16,10 @@ from streams.core.events import (
 )
 from streams.core.granting import releasable
 from streams.core.job import absorb
+from streams.core.money import charged
 from streams.core.release import command
 from streams.core.states import (
+    Account,
     Backoff,
     Failed,
     Finished,
@@ -167,15 +169,15 @@ def _note(told: Told, before: Job, after: Job, event: Event) -> None:
             known: Mapping[TaskId, SubTaskState] = {}
             if not isinstance(before, Open):
                 told.digests.setdefault(event.job, set()).add(submitted.goal.digest)
-            elif ready is before.ready and not submitted.goal.budget.limited:
+            elif ready is before.ready and after.decided is before.decided and not charged(after):
                 return
             else:
-                known = before.states
+                known = {task: before.states[task] for task in releasable(before)}
             for task in releasable(after):
                 if (state := after.states[task]) is not known.get(task):
                     key = attempt_key(event.job, task, _attempt(state))
                     told.commands.setdefault(key, Due(command=command(after, task), at=event.at))
-        case New():
+        case New() | Account():
             pass
 
 
