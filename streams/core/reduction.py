@@ -6,9 +6,10 @@ itself. Each group is a step ``~reduce-N`` on the lanes, whose result stands for
 all that is left fits, it is joined as if it had been that from the start. Nothing is cut away: every byte
 of every result is in exactly one leaf, or waits for a higher level.
 
-A level has fewer steps than the one below it, or it is not begun: then what is left is joined as it is, and
-the synthesis shortens what does not fit. So there are at most ``n (n + 1) / 2`` steps over ``n`` leaves, and
-less than two times ``n`` where each step sums up in half of ``chunk_bytes`` at most, as it is asked to.
+Above the leaves each level leaves fewer results than it was given, or it is not begun: then what is left is
+joined as it is, and the synthesis shortens what does not fit. So there are at most ``n (n + 1) / 2`` steps
+over ``n`` leaves, and less than two times ``n`` where each step sums up in half of ``chunk_bytes`` at most,
+as it is asked to: then all that is left fits in the end, and nothing is shortened.
 Leaves are little more than :data:`MOST_LEAVES` at most: for more there are larger groups.
 """
 
@@ -54,10 +55,11 @@ def next_level(job: Open, results: Iterable[TaskId]) -> list[Group]:
     left = [(name, state.size) for name in frontier(job, results) if (state := _result(job, name))]
     if sum(size for _, size in left) <= chunk:
         return []
+    groups = grouped(left, chunk)
+    if reductions(job) and len(groups) >= len(left):
+        return []
     # One short result is as short as its summary may be: it waits for the next level as it is.
-    groups = [group for group in grouped(left, chunk) if len(group) > 1 or _large(job, group[0], chunk)]
-    below = _last_level(job)
-    return groups if not below or len(groups) < below else []
+    return [group for group in groups if len(group) > 1 or _large(job, group[0], chunk)]
 
 
 def frontier(job: Open, results: Iterable[TaskId]) -> list[TaskId]:
@@ -91,15 +93,6 @@ def lost(job: Open) -> dict[TaskId, TaskId]:
         if _result(job, name) is None:
             found.update(dict.fromkeys(leaves(job, name), name))
     return found
-
-
-def _last_level(job: Open) -> int:
-    """How many steps the last level has; 0 before the first."""
-    levels: dict[TaskId, int] = {}
-    for name in reductions(job):
-        levels[name] = 1 + max((levels.get(part.task, 0) for part in job.steps[name].of), default=0)
-    highest = max(levels.values(), default=0)
-    return sum(level == highest for level in levels.values())
 
 
 def _large(job: Open, part: Part, chunk: int) -> bool:

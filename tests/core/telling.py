@@ -216,8 +216,24 @@ def of_effect(effect: Effect) -> Iterable[str]:
                 yield f"     {report.task}: {report.outcome}, {attempts}" + f", {report.reason}" * bool(
                     report.reason
                 )
+            yield from of_join(effect)
             if effect.usage != Usage():
                 yield f"     spent {told(effect.usage)}"
+
+
+def of_join(answer: Answer) -> Iterable[str]:
+    """What an answer was made of, where that is not simply all that succeeded."""
+    done = tuple(report.task for report in answer.subtasks if report.outcome == "succeeded")
+    if answer.used not in ((), done):
+        yield f"     made of {', '.join(answer.used)}"
+    for each in answer.duplicates:
+        yield f"     {each.task} is the same as {each.of}"
+    for found in answer.contradictions:
+        yield f"     {', '.join(found.tasks)} contradict each other: {found.about}"
+    for votes in answer.votes:
+        yield f"     {votes.weight:g} votes: {', '.join(votes.tasks)}"
+    if answer.cites:
+        yield f"     cites {', '.join(answer.cites)}"
 
 
 def results(items: Iterable[TaskResult]) -> str:

@@ -14,6 +14,7 @@ from streams.core.events import GoalRejected, JobBroken, JobSubmitted
 from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
 from streams.core.plan import SubTask
 from streams.core.values import ANSWER, PLAN, Inline, Usage
+from tests.core import joining_stories
 from tests.core.telling import JOB, Story
 
 FOLDER = Path(__file__).parent / "stories"
@@ -305,6 +306,7 @@ STORIES: tuple[Callable[[Story], None], ...] = (
     redriven,
     redriven_too_late,
     rejected_and_fixed,
+    *joining_stories.STORIES,
 )
 
 
