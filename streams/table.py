@@ -8,32 +8,17 @@ difference, so that ten events of one sub-task are one row. Finished jobs are ke
 from collections.abc import Iterator
 from typing import Self
 
-from streams.core.admission import dependants
-from streams.core.granting import fund
-from streams.core.guests import Guest, Guests
-from streams.core.money import charged
-from streams.core.moves import OUT
 from streams.core.states import (
     NO_GUESTS,
-    NO_NOTES,
-    NO_SPENDING,
-    NO_STEPS,
     Account,
-    Failed,
     Finished,
     Job,
     New,
-    Node,
-    Note,
     Open,
-    Ready,
-    Skipped,
-    Stopped,
-    SubTaskState,
-    Succeeded,
 )
-from streams.core.values import NO_USAGE, JobId, TaskId
-from streams.damage import Damage, is_account, job_of, left_out, misplaced, untrue
+from streams.core.values import JobId
+from streams.damage import Damage, is_account, job_of, left_out, misplaced
+from streams.from_rows import build
 from streams.log import Log, Reader, Record
 from streams.markers import Markers
 from streams.sharing import shared
@@ -57,7 +42,6 @@ from streams.wire.rows import (
 )
 
 NEW = New()
-_NOTHING = JobRow(usage=NO_USAGE)
 
 
 class GapInLog(Exception):
@@ -314,108 +298,3 @@ def _sub_tasks(job: JobId, old: Open | None, after: Open) -> Iterator[tuple[str,
         yield f"{job}/{task}", row
     for task in states.keys() - after.states.keys():
         yield f"{job}/{task}", None
-
-
-def build(rows: dict[str, Row], damage: Damage) -> dict[JobId, Job]:
-    """The jobs that these rows stand for, but those of which they cannot be true."""
-    jobs: dict[JobId, Job] = {}
-    spent: dict[JobId, JobRow] = {}
-    goals: dict[JobId, GoalRow] = {}
-    tasks: dict[JobId, dict[TaskId, SubTaskRow]] = {}
-    notes: dict[JobId, dict[str, Note]] = {}
-    accounts: dict[JobId, AccountRow] = {}
-    guests: dict[JobId, list[Guest]] = {}
-    for key, row in rows.items():
-        match row:
-            case Finished():
-                jobs[key] = row
-            case JobRow():
-                spent[key] = row
-            case GoalRow():
-                goals[key.rpartition("/")[0]] = row
-            case SubTaskRow():
-                job, _, task = key.rpartition("/")
-                tasks.setdefault(job, {})[task] = row
-            case NoteRow(note=note):
-                notes.setdefault(key.partition(f"/{NOTE_ROW}")[0], {})[note.topic] = note
-            case AccountRow():
-                accounts[key] = row
-            case GuestRow(guest=guest):
-                guests.setdefault(key.rpartition("/")[0], []).append(guest)
-            case PositionRow():
-                pass
-    for account in guests.keys() - accounts.keys():
-        damage.note(account, "the row of the account is missing")
-    for account, told in accounts.items():
-        if told.guests == len(guests.get(account, ())):
-            jobs[account] = built_account(account, told, guests.get(account, []))
-        else:
-            damage.note(account, "the rows of its guests are not all there")
-    for job in (spent.keys() | tasks.keys() | notes.keys()) - goals.keys():
-        damage.note(f"{job}/{GOAL_ROW}", "the row of the goal is missing")
-    for job, goal in goals.items():
-        counted = spent.get(job, _NOTHING)
-        try:
-            built = rebuild(goal, counted, tasks.get(job, {}), notes.get(job, {}))
-        except (LookupError, ValueError, TypeError) as error:
-            damage.note(f"{job}/{GOAL_ROW}", f"the rows of this job cannot be true: {repr(error)[:300]}")
-            continue
-        if wrong := untrue(built, counted.nodes):
-            damage.note(f"{job}/{GOAL_ROW}", f"the rows of this job cannot be true: {wrong}")
-        else:
-            jobs[job] = shared(built)
-    return jobs
-
-
-def built_account(key: JobId, row: AccountRow, guests: list[Guest]) -> Account:
-    """One account from its rows."""
-    return Account(
-        key=key,
-        day=row.day,
-        spent=row.spent,
-        jobs=row.jobs,
-        limit=row.limit,
-        told_at=row.told_at,
-        turns=row.turns,
-        guests=Guests.of(guests),
-    )
-
-
-def rebuild(goal: GoalRow, counted: JobRow, rows: dict[TaskId, SubTaskRow], notes: dict[str, Note]) -> Open:
-    """One job under way from its rows.
-
-    Rows of before there were grants have none: what waits in them is granted its share here.
-    """
-    ordered = sorted(rows.items(), key=lambda item: item[1].ordinal)
-    plan = tuple(row.task for _, row in ordered if row.task is not None)
-    waiting_on_me = dependants(plan)
-    nodes = {
-        row.task.id: Node(task=row.task, ordinal=row.ordinal, dependants=waiting_on_me.get(row.task.id, ()))
-        for _, row in ordered
-        if row.task is not None
-    }
-    states: dict[TaskId, SubTaskState] = {task: row.state for task, row in ordered}
-
-    def count(*kinds: type[SubTaskState]) -> int:
-        return sum(isinstance(states[task], kinds) for task in nodes)
-
-    built = Open(
-        submitted=goal.submitted,
-        nodes=nodes,
-        states=states,
-        ready=tuple(task for task, state in states.items() if isinstance(state, Ready)),
-        outstanding=sum(isinstance(state, OUT) for state in states.values()),
-        succeeded=count(Succeeded),
-        failed=count(Failed),
-        skipped=count(Skipped, Stopped),
-        usage=counted.usage,
-        revision=goal.revision,
-        lost=counted.lost,
-        need=counted.need,
-        steps={task: row.step for task, row in ordered if row.step is not None} or NO_STEPS,
-        notes=notes or NO_NOTES,
-        decided=counted.decided,
-        spending={task: row.spent for task, row in ordered if row.spent is not None} or NO_SPENDING,
-    )
-    held = built.decided.hold is not None and built.decided.hold.on == "place"
-    return fund(built) if charged(built) and not held else built

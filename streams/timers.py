@@ -84,15 +84,15 @@ class Timers:
         Args:
             ahead: As of :func:`streams.core.due.due_at`.
         """
-        self._held += (held(after) is not None) - (held(before) is not None)
+        old_hold, hold = held(before), held(after)
+        self._held += (hold is not None) - (old_hold is not None)
         if waits(after) and not waits(before):
             assert isinstance(after, Account)
             self._push(self.now() + WAKE_MS, after.key, WAITED_FOR, None)
         if not isinstance(after, Open):
             return
-        if (hold := held(after)) is not None and hold is not held(before):
-            due = again_at(hold.since, self.now(), self._held)
-            self._push(due, after.submitted.job, HELD, hold)
+        if hold is not None and hold is not old_hold:
+            self._push(again_at(hold.since, self.now(), self._held), after.submitted.job, HELD, hold)
         old = before.states if isinstance(before, Open) else {}
         job = after.submitted.job
         begins = not isinstance(before, Open) or before.revision is not after.revision
@@ -133,7 +133,7 @@ class Timers:
                     told += 1
                     yield event
                 continue
-            if task is not None and state is not None:
+            if task is not None and state is not None and not isinstance(state, Hold):
                 attempt = getattr(state, "attempt", 1)
                 event = timer(name, task, state, retry_in=backoff(attempt, self._chance()))
             if event is not None:

@@ -1,8 +1,8 @@
 """Accounts: what a tenant may have under way and spend in a day, over all partitions.
 
-An account is folded like a job, on the partition that its own key has, and all that its tenant's jobs ask for is
-decided there, one asking after the other. Of money it gives **leases**: what is leased and what is spent are
-never more than the day together, so that jobs on other partitions can spend without asking anybody.
+An account is folded like a job, on the partition that its own key has, and all that its tenant's jobs ask
+for is decided there, one asking after the other. Of money it gives **leases**: what is leased and what is
+spent are never more than the day together, so that jobs on other partitions can spend without asking anybody.
 
 Words between jobs and accounts come at least once, and those of two partitions in any order. A word that was
 heard changes nothing, but is answered again. An asking that comes after its job has ended makes a guest of
@@ -71,8 +71,8 @@ def waits(job: Job) -> bool:
 def woken(account: Account, at: int, chance: float) -> PlaceAsked | PlaceGiven | None:
     """What an account at which somebody waits is told now and then, so that nobody waits for nothing.
 
-    On another day than its own that a new one has begun, by asking once more in the name of somebody who waits;
-    else one of those who have a place are told so again: one that has ended will say it, in case that was lost.
+    On a new day, which it must see to begin it, that somebody who waits still does; else one of those who
+    have a place that they have it: one that has ended will say so, in case that was lost.
 
     Args:
         at: Broker time, milliseconds since 1970.

@@ -17,11 +17,11 @@ from streams.core.values import JobId, TaskId
 Timer: TypeAlias = AttemptOverdue | RetryDue | DeadlinePassed | PlaceAsked | MoneyAsked | PlaceGiven
 
 AGAIN_MS, AGAIN_AT_LAST_MS = 4_000, 300_000
-"""A job that waits for its account asks again after so many milliseconds, then after twice as many as it has
-waited, and so on, up to the longest: its word or the answer may be lost."""
+"""A job that waits for its account asks again after so many milliseconds, then when it has waited twice as
+long, and so on, up to the longest: its word or the answer may be lost."""
 
 AGAIN_EACH_MS = 50
-"""Milliseconds for each job of a partition that waits so: however many do, they ask 20 times a second together."""
+"""Milliseconds for each job of a partition that waits so: however many do, they ask 20 times a second."""
 
 
 def again_at(since: int, now: int, waiting: int) -> int:

@@ -19,12 +19,12 @@ succeeded, a budget in dollars is shared by :data:`AT_FIRST` at most, then a sha
 :data:`MARGIN` times the dearest so far. An attempt whose grant was too small is tried again with twice
 as much, as are all after it; had it all that was left, the job ends.
 
-**Of a lease.** A job that was given a part of its tenant's day grants of that, too, and of the smaller of both.
-While its account may give more, no attempt is granted less than it is likely to need: the job asks first, see
-:mod:`streams.core.paying`.
+**Of a lease.** A job that was given a part of its tenant's day grants of that, too, and of the smaller of
+both. While its account may give more, no attempt is granted less than it is likely to need: the job asks
+first, see :mod:`streams.core.paying`.
 
-**A sub-task's own budget** bounds all of its attempts together, and those of its hedges: a grant is never more
-than what is left of it.
+**A sub-task's own budget** bounds all of its attempts together, and those of its hedges: a grant is never
+more than what is left of it.
 
 What is spent, and what becomes of the grants of attempts that are lost, is in :mod:`streams.core.money`.
 """
@@ -152,7 +152,7 @@ def stuck(job: Open) -> bool:
 
 
 def out_of_budget(job: Open) -> str:
-    """Why a job that is stuck gets no further with its own budget, for a person; empty where that is not why."""
+    """Why a stuck job gets no further with its own budget, for a person; empty where that is not why."""
     if reason := over_budget(job):
         return reason
     if job.decided.lease is None or not covers(budget_left(job), LEAST):
@@ -161,7 +161,7 @@ def out_of_budget(job: Open) -> str:
 
 
 def exhausted(job: Open) -> TaskId | None:
-    """A ready sub-task that has spent its own budget, in all its attempts: no other one can be granted anything."""
+    """A ready sub-task that has spent its own budget: no further attempt can be granted anything."""
     if job.submitted.goal.budget.subtask is None:
         return None
     for task in unfunded(job):
@@ -171,9 +171,9 @@ def exhausted(job: Open) -> TaskId | None:
 
 
 def lacking(job: Open) -> Purse:
-    """What the job's lease lacks for all that could go out now and for the synthesis; None where it is not short.
+    """What the job's lease lacks for all that could go out now and for the synthesis.
 
-    Less than nothing where there is more than is needed.
+    Less than nothing where there is more than is needed, None where there is no limit.
     """
     out, held = _held(job)
     room = max(0, job.submitted.goal.limits.concurrency - out)
@@ -189,7 +189,7 @@ def may_ask(job: Open) -> bool:
 
 
 def bound_by_its_own(job: Open, task: TaskId, grant: Grant, usage: Usage) -> bool:
-    """Whether an attempt with this grant, which has just told its usage, had all of its sub-task's own budget."""
+    """Whether an attempt with this grant, which has just told its usage, had all of its own budget."""
     return _at_most(own_left(job, task), usage, grant)
 
 
@@ -248,7 +248,7 @@ def _at_most(rest: Purse, usage: Usage, grant: Grant) -> bool:
 
 
 def _held(job: Open) -> tuple[int, Purse]:
-    """How many attempts are out, and what is granted to them and to those that wait for a person or a child."""
+    """How many attempts are out, and what is granted to them and to those that are suspended."""
     out = calls = tokens = usd = 0
     for state in job.states.values():
         if not isinstance(state, Ready | Released | Running | Suspended):

@@ -1,8 +1,8 @@
 """Guests: the jobs at a tenant's account, those that have a place and those that wait, however many.
 
-A mapping that never changes: with one guest more, fewer or another it is a new one, which shares nearly all of
-itself with the one before. So an event costs the same with a hundred thousand that wait as with ten, the table
-finds what changed without looking at all of them, and the account as it was before is still there.
+A mapping that never changes: with one guest more, fewer or another it is a new one, which shares nearly all
+of itself with the one before. So an event costs the same with a hundred thousand that wait as with ten, the
+table finds what changed without looking at all of them, and the account as it was before is still there.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -100,7 +100,8 @@ class Guests(Mapping[JobId, Guest]):
     def __eq__(self, other: object) -> bool:
         return Mapping.__eq__(self, other)  # the line may have another shape, and be the same
 
-    __hash__ = None  # type: ignore[assignment] - as of any mapping
+    def __hash__(self) -> int:
+        return hash(self.count)
 
     def with_(self, guest: Guest) -> "Guests":
         """With this guest, in place of the one of the same job."""

@@ -1,7 +1,7 @@
 """Leases: how much of a tenant's day a job is given at once, and how much it asks for.
 
-A lease is large enough that a job seldom asks, and small enough that many can begin: a :data:`PART` of the day,
-and no more than the job may spend by its own budget.
+A lease is large enough that a job seldom asks, and small enough that many can begin: a :data:`PART` of the
+day, and no more than the job may spend by its own budget.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
-"""A line of those who wait: the first by priority, and the one who has waited longest, whichever is asked for.
+"""A line of those who wait: the first by priority, or the one who has waited longest, whoever is asked for.
 
-Two heaps that share no more than their entries, of nodes that never change: to join a line and to take from it
-costs the logarithm of its length, and the line as it was before is still there. Who has left the line meanwhile
-is dropped when they come first, and all of them once they are more than those who wait.
+Two heaps of nodes that never change: to join a line and to take from it costs the logarithm of its length,
+and the line as it was before is still there. Who has left the line meanwhile is dropped when they come first,
+and all of them once they are more than those who wait.
 """
 
 from collections.abc import Callable, Iterable

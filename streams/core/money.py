@@ -94,8 +94,13 @@ def charge(job: Open, task: TaskId, usage: Usage) -> Open:
 
 
 def outlay(job: Open, tasks: Iterable[TaskId]) -> Usage:
-    """What a job has spent in this revision when it ends, and all that was granted to those of these sub-tasks
-    that have not ended: nobody waits for them to tell what it was."""
+    """What a job has spent in this revision when it ends, and all that these sub-tasks were granted.
+
+    Nobody waits for those to tell what they spent of it.
+
+    Args:
+        tasks: Those whose attempts have not ended.
+    """
     total, lost = spent(job), lost_attempts(job)
     for task in tasks:
         state = job.states[task]
@@ -140,15 +145,15 @@ def over_budget(job: Open) -> str:
 def lose(job: Open, task: TaskId, state: Ready | Released | Running | Suspended) -> Open:
     """An attempt's time is over, and nobody told what it cost.
 
-    Of one sub-task the last such attempt is remembered; what was granted to one before it stays spent.
+    Of one sub-task the last such attempt is remembered; what was granted to one before it stays spent. One
+    that may spend any amount counts as nothing until it tells.
     """
-    if state.grant is None:
-        return job
     before = next((lost for lost in job.lost if lost.task == task), None)
     if before is not None:
         job = charge(job, task, estimate(before.grant))
     others = tuple(lost for lost in job.lost if lost.task != task)
-    lost = Lost(task=task, attempt=state.attempt, grant=state.grant)
+    grant = NOTHING if state.grant is None else state.grant
+    lost = Lost(task=task, attempt=state.attempt, grant=grant)
     return replace(job, lost=(*others, lost))
 
 

@@ -1,7 +1,7 @@
 """Paying: after each event of a job whose money is limited, what is granted, asked for, or the end.
 
-A job with a lease of its tenant's day asks its account for more before it runs out, and goes on meanwhile. Where
-it cannot go on without, it waits; where the account has no more, it ends with what it has.
+A job with a lease of its tenant's day asks its account for more before it runs out, and goes on meanwhile.
+Where it cannot go on without, it waits; where the account has no more, it ends with what it has.
 """
 
 from dataclasses import replace
@@ -55,7 +55,11 @@ def _go_on(job: Open, event: Event) -> Folded:
 
 
 def _ask(job: Open, *, waits: bool, event: Event) -> Folded:
-    """Ask the account for more, unless it has yet to answer; wait for it where the job *waits* for nothing else."""
+    """Ask the account for more, unless it has yet to answer.
+
+    Args:
+        waits: The job cannot go on without.
+    """
     decided = job.decided
     if waits and decided.hold is None:
         decided = replace(decided, hold=Hold(on="money", since=event.at))
@@ -81,8 +85,10 @@ def asked_again(job: Open) -> PlaceAsked | MoneyAsked | None:
 
 
 def wanted(job: Open) -> Grant | None:
-    """How much more the job asks for: what it lacks, or a usual lease where that is more; never more than its
-    own budget allows. None where its lease does not limit it."""
+    """How much more the job asks for: what it lacks, or a usual lease where that is more.
+
+    Never more than its own budget allows; None where its lease does not limit it.
+    """
     lease, own = job.decided.lease, less(budget_left(job), lease_left(job))
     if lease is None or not lease_binds(job):
         return None

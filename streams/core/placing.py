@@ -16,9 +16,8 @@ def enter(job: Job, event: Event) -> Folded:
     """A job that has just been opened: where its tenant has limits it asks for a place before all else."""
     if not isinstance(job, Open) or not job.submitted.goal.rules.limited:
         return job, ()
-    before, then = job.decided.hold, ""
-    if before is not None and before.on in ("plan", "answer"):
-        then = before.on
+    before = job.decided.hold
+    then = before.on if before is not None and before.on in ("plan", "answer") else ""
     hold = Hold(on="place", since=event.at, then=then)
     held = replace(job, decided=replace(job.decided, hold=hold, asked=1, given=0, short="", before=job.usage))
     return held, (Tell(event=place_asked(held)),)
@@ -74,7 +73,7 @@ def given(job: Open, event: PlaceGiven | MoneyGiven) -> Folded:
 
 
 def gone(job: Job, event: PlaceGiven) -> Folded:
-    """A place for a job that has ended, or never was: its account has not heard of it, or heard it too early."""
+    """A place for a job that has ended, or never was: its account has not heard of that, or too early."""
     if isinstance(job, New) or (isinstance(job, Finished) and event.revision <= job.revision):
         account = account_of(event.job)
         return job, (

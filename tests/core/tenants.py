@@ -1,4 +1,4 @@
-"""A tenant with an account and jobs on other partitions: words between them come late, twice, in any order."""
+"""A tenant's account and its jobs on other partitions: words between them come late, twice, in any order."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -66,7 +66,7 @@ class Tenancy:
         self.see(JobSubmitted(job=job, goal=goal, source=SOURCE, plan=plan if brought else ()))
 
     def see(self, event: Event) -> None:
-        """Fold an event where it belongs, now and then twice, as after a crash; what it tells is on its way."""
+        """Fold an event where it belongs; what it tells is on its way, twice where a crash follows."""
         self.at += 1_000
         before = self.account if event.job == KEY else self.jobs.get(event.job, New())
         log = self.logs.setdefault(event.job, [])

@@ -13,10 +13,11 @@ from streams.core.release import places, release
 from streams.core.states import Account, Finished, Job, New, Open, Ready
 from streams.core.values import Inline, JobId
 from streams.damage import Damage
+from streams.from_rows import build
 from streams.log import Record
 from streams.memory_log import MemoryCluster
 from streams.memory_log.virtual_time import run
-from streams.table import Table, apply, build
+from streams.table import Table, apply
 from streams.topics import JOBS
 from streams.wire.rows import POSITION_KEY, PositionRow, Row, SubTaskRow, write_row
 from tests.core.histories import Choices, a_history, choices, named
