@@ -425,7 +425,8 @@ class RunningAttempt:
     async def take(self) -> None:
         """Wait for a slot; ahead of those who have not begun, after a wait."""
         back, self._away = self._away, False  # whatever comes of it
-        await self._slots.acquire(self._command.job, priority=self._command.priority, back=back)
+        order = self._command
+        await self._slots.acquire(order.job, priority=order.priority, weight=order.weight, back=back)
         self._holds = True
 
     def _step_out(self) -> None:
@@ -437,7 +438,7 @@ class RunningAttempt:
     def give_back(self) -> None:
         """Give the slot back for good, where one is held or would be taken again after a wait."""
         if self._holds:
-            self._slots.release()
+            self._slots.release(self._command.job)
         elif self._away:
             self._slots.stay_away(self._command.job)
         self._holds = self._away = False

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from streams.settings import Settings
 from streams.slots import Slots
 from streams.standing import Standing
+from streams.tenant_places import TenantPlaces, share_of
 
 
 def cap_of(lane: int, *, concurrency: int, lanes: int) -> int:
-    """A lane's share of the system's cap: whole slots, those of all lanes together make the cap."""
-    return (lane + 1) * concurrency // lanes - lane * concurrency // lanes
+    """A lane's share of the system's cap."""
+    return share_of(lane, whole=concurrency, lanes=lanes)
 
 
 class Caps:
@@ -21,13 +22,29 @@ class Caps:
 
     Args:
         elsewhere: Calls of a lane that are under way at its last owner.
+        of_tenant: Likewise, of one tenant.
     """
 
-    def __init__(self, settings: Settings, standing: Standing, elsewhere: Callable[[int], int]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        standing: Standing,
+        elsewhere: Callable[[int], int],
+        of_tenant: Callable[[int, str], int] = lambda _, __: 0,
+    ) -> None:
         self._concurrency, self._lanes = settings.concurrency, settings.lanes
         self._standing, self._elsewhere = standing, elsewhere
-        self._by_lane: dict[int, Slots] = {}
-        self._pool = Slots(lambda: self.capacity)
+        tenants = settings.configuration.tenant
+        self._places = TenantPlaces(
+            lambda tenant: tenants(tenant).in_flight,
+            lanes=settings.lanes,
+            pooled=settings.concurrency < settings.lanes,
+            standing=standing,
+            elsewhere=of_tenant,
+            freed=self._freed,
+        )
+        self._by_lane: dict[int, Slots] = {}  # those that gave a place that lanes share go to the end
+        self._pool = Slots(lambda: self.capacity, self._places.of(0))
 
     def slots(self, lane: int) -> Slots:
         """Where attempts of a lane wait for their turn."""
@@ -35,8 +52,18 @@ class Caps:
             return self._pool
         slots = self._by_lane.get(lane)
         if slots is None:
-            slots = self._by_lane[lane] = Slots(lambda: self._capacity(lane))
+            slots = self._by_lane[lane] = Slots(lambda: self._capacity(lane), self._places.of(lane))
         return slots
+
+    def _freed(self, tenant: str) -> None:
+        """A place that the lanes share is free: it goes to the lane that has waited longest for one."""
+        for lane, slots in tuple(self._by_lane.items()):
+            if self._places.full(lane, tenant):
+                return
+            before = slots.taken
+            slots.rouse(tenant)
+            if slots.taken > before:
+                self._by_lane[lane] = self._by_lane.pop(lane)
 
     def _capacity(self, lane: int) -> int:
         # None while the group does not hear us: those calls might be another's.
@@ -61,7 +88,7 @@ class Caps:
     def pump(self) -> None:
         """Give out what is free; to be called whenever the capacity may have grown."""
         for slots in self._all():
-            slots.pump()
+            slots.rouse_all()
 
     @property
     def taken(self) -> int:

@@ -81,11 +81,16 @@ class Lanes:
         self._ends: dict[int, asyncio.Task[Mapping[int, int]]] = {}
         self._time = asyncio.get_running_loop().time
         self._standing = Standing(settings.session_timeout_s, monotonic or self._time, self._pump)
-        self.caps = Caps(settings, self._standing, self._elsewhere)
+        self.caps = Caps(settings, self._standing, self._elsewhere, self._elsewhere_of)
         self._log = structlog.get_logger().bind(part="lanes")
 
     def _elsewhere(self, partition: int) -> int:
         return sum(lane.takeover.elsewhere for lane in self._lanes if lane.partition == partition)
+
+    def _elsewhere_of(self, partition: int, tenant: str) -> int:
+        return sum(
+            lane.takeover.elsewhere_of(tenant) for lane in self._lanes if lane.partition == partition
+        )
 
     def _pump(self) -> None:
         self.caps.pump()

@@ -210,6 +210,11 @@ class Pasts:
         """
         return sum(past.elsewhere for past in self._handed_over.values())
 
+    def elsewhere_of(self, tenant: str) -> int:
+        """Likewise, of one tenant."""
+        begins = f"{tenant}/".encode()
+        return sum(past.elsewhere for key, past in self._handed_over.items() if key.startswith(begins))
+
     @property
     def live(self) -> int:
         """How many attempts still look back."""

@@ -64,6 +64,10 @@ class TakeOver:
         """How many attempts have calls under way at the lane's last owner."""
         return self._pasts.elsewhere
 
+    def elsewhere_of(self, tenant: str) -> int:
+        """How many of them are a tenant's."""
+        return self._pasts.elsewhere_of(tenant)
+
     async def past(self, record: Record, key: bytes) -> Past | None:
         """What was done before for a command, settled; None where it is over and must not run again."""
         self._asking += 1

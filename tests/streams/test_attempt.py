@@ -190,7 +190,7 @@ def test_waiting_gives_the_slot_back_and_takes_one_before_those_that_have_not_be
             await desk.slots.acquire(f"default/{name}")
             order.append(name)
             await asyncio.sleep(seconds)
-            desk.slots.release()
+            desk.slots.release("other")
 
         others = [asyncio.create_task(other("b", 30)), asyncio.create_task(other("c", 1))]
         await asyncio.sleep(1)
@@ -243,7 +243,7 @@ def test_cancelled_while_it_waits_it_holds_no_slot(cancelled_after_s: float) -> 
         await asyncio.wait([waiting])
         desk.attempt.give_back()
         assert (desk.slots.taken, waiting.cancelled()) == (1, True)
-        desk.slots.release()
+        desk.slots.release("other")
         await asyncio.wait_for(desk.slots.acquire("next"), 1)
 
     run(story())

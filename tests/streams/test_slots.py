@@ -52,12 +52,29 @@ class Guest:
         return self.job.partition("/")[0]
 
 
+class Most:
+    """So many of the tenant ``a`` may have a slot at once, and any number of others."""
+
+    def __init__(self, most: int | None) -> None:
+        self.most, self.now = most, 0
+
+    def full(self, tenant: str) -> bool:
+        return tenant == "a" and self.most is not None and self.now >= self.most
+
+    def began(self, tenant: str) -> None:
+        self.now += tenant == "a"
+
+    def ended(self, tenant: str) -> None:
+        self.now -= tenant == "a"
+
+
 class House:
     """Slots and all who came; whoever is in it is looked after."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, most: int | None = None) -> None:
         self.capacity = capacity
-        self.slots = Slots(lambda: self.capacity)
+        self.places = Most(most)
+        self.slots = Slots(lambda: self.capacity, self.places)
         self.tasks: dict[Guest, asyncio.Task[None]] = {}
         self.order: list[Guest] = []
 
@@ -76,7 +93,7 @@ class House:
             await guest.go.wait()
         finally:
             guest.holds = False
-            self.slots.release()
+            self.slots.release(guest.job)
 
     def here(self, *, holding: bool) -> list[Guest]:
         return [guest for guest, task in self.tasks.items() if not task.done() and guest.holds is holding]
@@ -103,12 +120,12 @@ class House:
                 pass
 
 
-@given(steps=STEPS)
-def test_never_more_than_there_are_and_nobody_lost(steps: list[Step]) -> None:
+@given(steps=STEPS, most=st.sampled_from((None, 1, 2)))
+def test_never_more_than_there_are_and_nobody_lost(steps: list[Step], most: int | None) -> None:
     """Whoever comes, goes or is cancelled, in whichever moment: free slots and waiting guests never meet."""
 
     async def story() -> None:
-        house = House(2)
+        house = House(2, most)
         back: list[Guest] = []
         seen = 0
         for step in steps:
@@ -122,7 +139,15 @@ def test_never_more_than_there_are_and_nobody_lost(steps: list[Step]) -> None:
             waiting = house.here(holding=False)
             away = Counter(guest.tenant for guest in waiting if guest.back)
             assert house.slots.away == away
-            may = [guest for guest in waiting if guest.back or away[guest.tenant] < AWAY * house.capacity]
+            holding = [guest.tenant for guest in house.here(holding=True)]
+            assert holding.count("a") == house.places.now
+            assert most is None or house.places.now <= most
+            may = [
+                guest
+                for guest in waiting
+                if (guest.back or away[guest.tenant] < AWAY * house.capacity)
+                and not house.places.full(guest.tenant)
+            ]
             assert not may or house.slots.taken >= house.capacity
             assert not house.slots.stuck
             begun = {guest.tenant for guest in house.order[seen:] if not guest.back}
@@ -222,6 +247,30 @@ def test_a_flood_of_one_tenant_leaves_every_second_slot_to_another() -> None:
     assert {got.index("small/1"), got.index("small/2")} == {1, 3}
 
 
+def test_slots_go_by_the_weights_of_tenants() -> None:
+    """They come with the commands."""
+
+    async def story() -> list[str]:
+        house = House(0)
+        for n in range(9):
+            for tenant, weight in (("a", 2), ("b", 1)):
+                order = house.slots.acquire(f"{tenant}/{n}", weight=weight)
+                house.tasks[Guest(job=tenant)] = asyncio.create_task(order)
+        await house.settle()
+        got = []
+        for house.capacity in range(1, 10):
+            house.slots.pump()
+            await house.settle()
+            got += [g.job for g, task in house.tasks.items() if task.done()][len(got) :]
+            done = Counter(guest.job for guest, task in house.tasks.items() if task.done())
+            assert abs(done["a"] - 2 * house.capacity / 3) <= 1
+        for task in house.tasks.values():
+            task.cancel()
+        return got
+
+    assert len(run(story())) == 9
+
+
 def test_urgent_jobs_go_first_within_their_tenant() -> None:
     """And as they came among equals."""
     guests = (("low", 1), ("old", 5), ("high", 9), ("new", 5))
@@ -279,7 +328,7 @@ def test_while_many_of_a_tenant_are_away_nobody_new_of_it_begins() -> None:
         assert (new.holds, other.holds) == (False, True)
         assert not house.slots.stuck, "nobody else may begin"
         await asyncio.wait_for(house.slots.acquire("a/early", back=True), 1)
-        house.slots.release()
+        house.slots.release("a/early")
         await house.settle()
         assert new.holds
         for _ in range(AWAY * 2 - 1):
