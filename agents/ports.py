@@ -100,6 +100,7 @@ class ModelRequest:
         call_id: Names this very call for the endpoint's own log; at most 512
             characters of ASCII. It goes out as the header ``X-Client-Request-Id``, by which
             OpenAI's support finds a call. Empty: none.
+        tenant: Whose limit of requests a second it counts for. Empty: nobody's.
     """
 
     messages: Sequence[Mapping[str, Json]]
@@ -110,6 +111,7 @@ class ModelRequest:
     model: str | None = None
     kind: str = "default"
     call_id: str = ""
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

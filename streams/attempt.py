@@ -121,7 +121,8 @@ class RunningAttempt:
             with self._flight(n):
                 try:
                     call_id = self._journal.call_id(n, self._tries + 1)
-                    reply = await call(replace(request, call_id=call_id), self.left())
+                    named = replace(request, call_id=call_id, tenant=self._command.job.partition("/")[0])
+                    reply = await call(named, self.left())
                     reply = replace(reply, message=self._redactor.message(reply.message))
                 except ModelError as error:
                     error.reason = self._redactor.text(error.reason)

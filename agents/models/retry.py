@@ -8,10 +8,11 @@ import structlog
 
 from agents.models.alone import alone
 from agents.models.decisions import Decision, Rule, rule_of
+from agents.models.not_now import NotNow
 from agents.models.outcomes import MIN_PROVIDER_WAIT_S, Permit
 from agents.models.purse import EARLIER_S, Purse
 from agents.models.targets import ModelTarget
-from agents.models.traffic import NotNow, Traffic
+from agents.models.traffic import Traffic
 from agents.ports import Attempt, Model, ModelError, ModelReply, ModelRequest
 from streams.core.backoff import backoff
 
@@ -79,7 +80,7 @@ class PatientModel:
         try:
             await attempt.wait_for(turn)
         except TimeoutError:
-            raise course.too_late(f"no turn at {', '.join(later.names)} within this attempt's time") from None
+            raise course.too_late(f"no turn {later.where} within this attempt's time") from None
 
     async def _pause(self, error: ModelError, course: "Course", attempt: Attempt) -> None:
         if course.pause_s is None:

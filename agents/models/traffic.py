@@ -15,10 +15,12 @@ from agents.models.deadlines import Latencies
 from agents.models.keys import Key
 from agents.models.lines import Line
 from agents.models.metrics import Metrics
+from agents.models.not_now import Chain, NotNow
 from agents.models.outcomes import Outcomes, Permit
 from agents.models.refusals import all_out, estimate, too_large
 from agents.models.routing import Routes
 from agents.models.targets import EndpointClient, EndpointTarget, ModelTarget
+from agents.models.tenant_rates import TenantRate, TenantRates
 from agents.ports import ModelError, ModelReply, ModelRequest
 
 MODELS = 1_000
@@ -27,28 +29,8 @@ MODELS = 1_000
 CALLED = 1_000
 """Of those who wait, so many at once are told that there is nothing left to wait for."""
 
-Chain: TypeAlias = tuple[ModelTarget, ...]
-
 Found: TypeAlias = tuple[ModelTarget | None, Key | None, float]
 """A model and its key, or neither and the seconds until there may be one."""
-
-
-class NotNow(Exception):
-    """There is no turn for a call at the moment; its models may be waited for.
-
-    Attributes:
-        chain: The models whose turn it waits for.
-        tokens: What it needs.
-    """
-
-    def __init__(self, chain: Chain, tokens: float) -> None:
-        super().__init__("no turn now")
-        self.chain, self.tokens = chain, tokens
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of its models."""
-        return tuple(target.name for target in self.chain)
 
 
 class Traffic:
@@ -81,16 +63,21 @@ class Traffic:
             name: EndpointTarget(endpoint, clients[name], start=start)
             for name, endpoint in configuration.endpoints.items()
         }
+        self._tenants = TenantRates(lambda tenant: configuration.tenant(tenant).requests_per_second)
         self._targets: OrderedDict[str, ModelTarget] = OrderedDict()
         self._lines: dict[tuple[str, ...], Line] = {}
         self._tickets = itertools.count(1)
 
     def share(self, fraction: float) -> None:
-        """This worker's share of all accounts; one without lanes, 0, makes no calls that would count."""
+        """This worker's share of all accounts and limits of tenants.
+
+        One without lanes, 0, makes no calls that would count.
+        """
         if fraction <= 0:
             return
         for endpoint in self._endpoints.values():
             endpoint.share(min(1.0, fraction), _now())
+        self._tenants.share(min(1.0, fraction), _now())
         self._pump()
 
     def close(self) -> None:
@@ -132,6 +119,9 @@ class Traffic:
             ModelError: as :meth:`chain` says.
         """
         live = self.chain(request)
+        rate = self._tenants.of(request.tenant)
+        if rate is not None:
+            self._pass(request.tenant, rate, ticket)
         chain = tuple(target for target in live if target.name not in avoid) or live
         tokens = estimate(request) if self._of_tokens(chain) else 0.0
         line = self._lines.get(tuple(target.name for target in chain))
@@ -145,7 +135,24 @@ class Traffic:
             line.pump()
         if permit is None:
             raise NotNow(chain, tokens)
+        if rate is not None:
+            rate.take(_now())
         return permit
+
+    def _pass(self, tenant: str, rate: TenantRate, ticket: int | None) -> None:
+        """Whoever goes on from here has its tenant's leave; it is taken with the model's.
+
+        Raises:
+            NotNow: its tenant has no request left at the moment.
+        """
+        later = NotNow((), 0.0, tenant)
+        line = self._lines.get(later.line)
+        if line is not None and ticket is not None:
+            line.came()
+            asyncio.get_running_loop().call_soon(line.pump)  # once it is known what became of this one
+        if not rate.free(_now()) or (ticket is None and line is not None and not line.empty):
+            rate.tell(_now())
+            raise later
 
     def _permit(self, request: ModelRequest, chain: Chain, tokens: float, ends: float) -> Permit | None:
         now = _now()
@@ -162,15 +169,15 @@ class Traffic:
 
     async def turn(self, later: NotNow, ticket: int, ends: float) -> None:
         """Wait until it may be the turn of *ticket*, who leaves at *ends*. Nothing is taken by that."""
-        line = self._lines.get(later.names)
+        line = self._lines.get(later.line)
         if line is None:
-            line = self._lines[later.names] = Line(partial(self._room, later.chain))
+            line = self._lines[later.line] = Line(partial(self._look_for, later))
         try:
             await line.wait(ticket, later.tokens, ends)
         finally:
-            if line.empty and self._lines.get(later.names) is line:
+            if line.empty and self._lines.get(later.line) is line:
                 line.end()
-                del self._lines[later.names]
+                del self._lines[later.line]
 
     def ticket(self) -> int:
         """A place in the lines, behind all that were given out before."""
@@ -252,6 +259,13 @@ class Traffic:
     def _pump(self) -> None:
         for line in tuple(self._lines.values()):
             line.pump()
+
+    def _look_for(self, later: NotNow, tokens: float, ends: float) -> tuple[int, float]:
+        """What there is for those who wait as *later* does."""
+        if not later.tenant:
+            return self._room(later.chain, tokens, ends)
+        rate = self._tenants.of(later.tenant)
+        return (CALLED, 0.0) if rate is None else rate.room(_now())
 
     def _room(self, chain: Chain, tokens: float, ends: float) -> tuple[int, float]:
         """How many of those who wait for these models may come now, and else the seconds until one may."""

@@ -19,9 +19,10 @@ from agents.models.concurrency import START
 from agents.models.deadlines import ENOUGH, SHORTEST_S
 from agents.models.decisions import RULES
 from agents.models.faults import RETRY
+from agents.models.not_now import NotNow
 from agents.models.purse import EARLIER_S
 from agents.models.retry import MAX_TRIES, PatientModel
-from agents.models.traffic import NotNow, Traffic
+from agents.models.traffic import Traffic
 from agents.ports import ModelError, ModelReply, ModelRequest
 from streams.core.backoff import LONGEST_S
 from streams.memory_log.virtual_time import run

@@ -257,7 +257,7 @@ def test_slots_go_by_the_weights_of_tenants() -> None:
                 order = house.slots.acquire(f"{tenant}/{n}", weight=weight)
                 house.tasks[Guest(job=tenant)] = asyncio.create_task(order)
         await house.settle()
-        got = []
+        got: list[str] = []
         for house.capacity in range(1, 10):
             house.slots.pump()
             await house.settle()
