@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 
+from streams.core.commands import Votes
 from streams.core.reduction import frontier, leaves, lost
 from streams.core.results import joined
+from streams.core.room import alone
 from streams.core.states import Open, Succeeded
 from streams.core.values import ANSWER, TaskId, Value
 from streams.core.verdicts import order
+from streams.core.votes import Count, counted, groups, leads
 
 ENOUGH = frozenset({"first", "quorum", "vote"})
 """Rules that are content with fewer results than there are sub-tasks: an answer by them is whole."""
@@ -46,15 +49,22 @@ def sources(job: Open) -> list[TaskId]:
 
 
 def given(job: Open) -> list[TaskId]:
-    """What the last step of the join is told of: what it joins, and which sub-tasks have no result."""
-    joined_now = to_join(job)
+    """What the last step of the join is told of: what it joins, and which sub-tasks have no result.
+
+    A step of the tree that failed among them, whose sub-tasks have.
+    """
     if job.submitted.goal.join.strategy == "rank":
-        return joined_now
-    without = [name for name in job.nodes if not isinstance(job.states[name], Succeeded)]
-    place = {name: job.nodes[name].ordinal for name in job.nodes}
-    for name in joined_now:
+        return to_join(job)
+    without = [
+        name
+        for name in job.nodes
+        if not isinstance(job.states[name], Succeeded) and name not in job.decided.replaced
+    ]
+    place = {name: node.ordinal for name, node in job.nodes.items()}
+    told = frontier(job, sources(job))
+    for name in told:
         place.setdefault(name, min(place.get(leaf, len(place) + 1) for leaf in leaves(job, name)))
-    return sorted((*joined_now, *without), key=place.__getitem__)
+    return sorted((*told, *without), key=place.__getitem__)
 
 
 def may_be_the_answer(job: Open) -> bool:
@@ -64,9 +74,9 @@ def may_be_the_answer(job: Open) -> bool:
         case "first" | "vote":
             return True
         case "rank":
-            return join.keep == 1 or len(job.nodes) == 1
+            return join.keep == 1 or alone(job)
         case "synthesize":
-            return len(job.nodes) == 1
+            return alone(job)
         case _:
             return False
 
@@ -87,11 +97,11 @@ def the_answer(job: Open, rule: str) -> tuple[Value, Sequence[TaskId]]:
     join = job.submitted.goal.join
     if rule == "first":
         return _result(job, first := succeeded(job)[:1]), first
-    if rule == "vote" and job.decided.votes:
-        return _result(job, winners := job.decided.votes[0].tasks), winners
-    if rule in ("tie", "no_quorum"):
+    if rule in {"tie", "no_quorum"}:
         leaders = [each.tasks[0] for each in job.decided.votes if rule != "tie" or _leads(job, each.weight)]
         return joined(job, leaders), leaders
+    if rule == "vote" or (join.strategy == "vote" and leads(join, counted_so_far(job))):
+        return _result(job, winners := votes(job)[0].tasks), winners
     if isinstance(last := job.states.get(ANSWER), Succeeded):
         made_of = dict.fromkeys(leaf for name in to_join(job) for leaf in leaves(job, name))
         return last.result, [name for name in made_of if name in job.nodes]
@@ -102,6 +112,19 @@ def the_answer(job: Open, rule: str) -> tuple[Value, Sequence[TaskId]]:
     out = {each.task for each in job.decided.duplicates}
     there = [name for name in succeeded(job) if name not in out]
     return joined(job, there), there
+
+
+def counted_so_far(job: Open) -> Count:
+    """The votes by their words, where no rule has decided yet."""
+    exact = job.submitted.goal.join.equality == "exact"
+    return counted(job, groups(job, by="exact" if exact else "normalised"))
+
+
+def votes(job: Open) -> tuple[Votes, ...]:
+    """How sub-agents voted, most votes first; so far, where the job ends before the vote."""
+    if job.decided.votes or job.submitted.goal.join.strategy != "vote":
+        return job.decided.votes
+    return counted_so_far(job).votes
 
 
 def cited(job: Open) -> tuple[TaskId, ...]:

@@ -79,6 +79,11 @@ def early(job: Open, count: Count) -> bool:
     )
 
 
+def leads(rule: JoinRule, count: Count) -> bool:
+    """Whether one answer has enough votes, and more than any other."""
+    return bool(count.votes) and ruling(rule, count) == "vote"
+
+
 def ruling(rule: JoinRule, count: Count) -> Ruling:
     """How a vote ends in which all have voted who will."""
     leader, *others = count.votes

@@ -266,7 +266,10 @@ def test_a_step_of_the_tree_that_fails_makes_a_partial_answer_without_what_it_ha
     life.ends("~reduce-2", "y", size=400)
     told = command(life.open, ANSWER)
     assert isinstance(told, MakeAnswer)
-    assert [one.task for one in told.results] == ["~reduce-2"]
+    assert [(one.task, one.outcome) for one in told.results] == [
+        ("~reduce-1", "failed"),
+        ("~reduce-2", "succeeded"),
+    ]
     life.see(SubTaskSucceeded(job=JOB, task=ANSWER, attempt=1, result=Inline(value="z"), cites=("t3", "t0")))
     assert (life.answer.outcome, life.answer.rule) == ("partial", "all_done")
     assert life.answer.reason == "something of t0, t1 is missing, since ~reduce-1 failed"
