@@ -7,7 +7,7 @@ reordered into another plan. Work is linear in the entries, their dependencies a
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -56,7 +56,14 @@ class Refused:
     reasons: tuple[str, ...]
 
 
-def admit(proposed: Sequence[Proposal], *, max_subtasks: int, items: int | None) -> Plan | Refused:
+def admit(
+    proposed: Sequence[Proposal],
+    *,
+    max_subtasks: int,
+    items: int | None,
+    known: Collection[TaskId] = (),
+    taken: Collection[TaskId] = (),
+) -> Plan | Refused:
     """Make the plan that *proposed* stands for, or say why it is none.
 
     The plan's order is that of *proposed*, except that dependencies move before their dependants.
@@ -67,16 +74,18 @@ def admit(proposed: Sequence[Proposal], *, max_subtasks: int, items: int | None)
     Args:
         max_subtasks: Sub-tasks in the plan at most.
         items: How many items the goal's input has when it is a list; None for any other input.
+        known: Sub-tasks of an earlier plan of the job that these may depend on.
+        taken: Ids that its earlier plans have used; with one of them not every item needs to be seen again.
     """
-    reasons = _faults(proposed, max_subtasks)
-    reasons += _share_faults(proposed, items)
+    reasons = _faults(proposed, max_subtasks, known, taken)
+    reasons += _share_faults(proposed, items, again=bool(taken))
     order = _in_order(proposed, reasons)
     if reasons:
         return Refused(reasons=bounded(reasons))
     plan = _expand([proposed[i] for i in order], max_subtasks, items)
     # Only expansion can bring these: a part's name that is too long, or that another entry has.
-    reasons += _id_faults(plan)
-    size = _size(plan)
+    reasons += _id_faults(plan, taken)
+    size = size_of(plan)
     if size > MAX_PLAN_BYTES:
         reasons.append(
             f"the plan has {size} bytes once expanded, at most {MAX_PLAN_BYTES}: shorten its goals"
@@ -84,23 +93,33 @@ def admit(proposed: Sequence[Proposal], *, max_subtasks: int, items: int | None)
     return Refused(reasons=bounded(reasons)) if reasons else plan
 
 
-def problems(plan: Plan, *, max_subtasks: int) -> tuple[str, ...]:
+def problems(
+    plan: Plan,
+    *,
+    max_subtasks: int,
+    known: Collection[TaskId] = (),
+    taken: Collection[TaskId] = (),
+) -> tuple[str, ...]:
     """Check an expanded plan that comes from a record; empty where every rule is kept.
 
     What depends on the goal's input (whether its items are all seen) was checked by :func:`admit`.
+    A plan that has grown need not stand in order: whoever waited for a proposer waits for what comes later.
+
+    Args:
+        known, taken: As of :func:`admit`.
     """
-    reasons = _faults(plan, max_subtasks)
+    reasons = _faults(plan, max_subtasks, known, taken)
     reasons += [f"{show(t.id)}: {fault}" for t in plan if (fault := share_fault(t.input, None, known=False))]
     before = len(reasons)
     _in_order(plan, reasons)
-    if len(reasons) == before:
+    if len(reasons) == before and not any(task.parent for task in plan):
         seen: set[TaskId] = set()
-        known = {task.id for task in plan}
+        ours = {task.id for task in plan}
         for task in plan:
             reasons += [
                 f"{show(task.id)} stands before its dependency {show(dep)}"
                 for dep in task.dep
-                if dep in known and dep not in seen
+                if dep in ours and dep not in seen
             ]
             seen.add(task.id)
     return bounded(reasons)
@@ -128,15 +147,20 @@ def show(task: TaskId) -> str:
     return repr(task) if len(task) <= ID_CHARACTERS else f"{task[:ID_CHARACTERS]!r}..."
 
 
-def _faults(entries: Sequence[Proposal | SubTask], max_subtasks: int) -> list[str]:
+def _faults(
+    entries: Sequence[Proposal | SubTask],
+    max_subtasks: int,
+    before: Collection[TaskId],
+    taken: Collection[TaskId],
+) -> list[str]:
     """What breaks the rules that hold for proposals and plans alike, but for cycles."""
     if not entries:
         return ["no sub-tasks"]
     reasons: list[str] = []
     if len(entries) > max_subtasks:
         reasons.append(f"{len(entries)} sub-tasks, at most {max_subtasks}")
-    reasons += _id_faults(entries)
-    known = {entry.id for entry in entries}
+    reasons += _id_faults(entries, taken)
+    known = {*before, *(entry.id for entry in entries)}
     for entry in entries:
         if not entry.goal.strip() and not entry.tool:
             reasons.append(f"{show(entry.id)} has neither a goal nor a tool")
@@ -148,11 +172,13 @@ def _faults(entries: Sequence[Proposal | SubTask], max_subtasks: int) -> list[st
     return reasons
 
 
-def _id_faults(entries: Sequence[Proposal | SubTask]) -> list[str]:
+def _id_faults(entries: Sequence[Proposal | SubTask], taken: Collection[TaskId]) -> list[str]:
     reasons: list[str] = []
     for task, count in Counter(entry.id for entry in entries).items():
         if count > 1:
             reasons.append(f"duplicate id {show(task)}")
+        if task in taken:
+            reasons.append(f"id {show(task)} is taken by an earlier sub-task")
         if task in _RESERVED or task.startswith(STEP):
             reasons.append(f"id {show(task)} is reserved")
         elif not _ID.fullmatch(task):
@@ -162,10 +188,10 @@ def _id_faults(entries: Sequence[Proposal | SubTask]) -> list[str]:
     return reasons
 
 
-def _share_faults(proposed: Sequence[Proposal], items: int | None) -> list[str]:
-    """Which shares do not fit the input, or else which items nobody sees."""
+def _share_faults(proposed: Sequence[Proposal], items: int | None, *, again: bool) -> list[str]:
+    """Which shares do not fit the input, or else which items nobody sees or has seen."""
     faults = [f"{show(p.id)}: {fault}" for p in proposed if (fault := share_fault(p.input, items))]
-    if faults or not items or not proposed:
+    if faults or not items or not proposed or again:
         return faults
     if all(p.input is None for p in proposed):
         ways = '"each" (one sub-task per item), [first, last] (items from 0, both included) or "all"'
@@ -240,7 +266,7 @@ def _expand(ordered: Sequence[Proposal], max_subtasks: int, items: int | None) -
     }
     plan: list[SubTask] = []
     for p in ordered:
-        dep = tuple(dict.fromkeys(part for name in p.dep for part in ids[name]))
+        dep = tuple(dict.fromkeys(part for name in p.dep for part in ids.get(name, (name,))))
         share: InputShare = None if p.input == "each" else p.input
         if share is None and not dep and not items:
             share = "all"  # there is no list to be divided: a root that says nothing sees what there is
@@ -262,7 +288,7 @@ def _expand(ordered: Sequence[Proposal], max_subtasks: int, items: int | None) -
     return tuple(plan)
 
 
-def _size(plan: Plan) -> int:
+def size_of(plan: Sequence[SubTask]) -> int:
     """Bytes of a plan's text, a little less than its JSON has."""
     size = 0
     weighed: dict[int, int] = {}  # parts of one entry share their arguments: weigh them once

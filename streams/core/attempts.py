@@ -18,8 +18,10 @@ from streams.core.events import (
     SubTaskSucceeded,
 )
 from streams.core.granting import bound_by_its_own, had_all, learned, may_ask, too_small
+from streams.core.growing import grow
 from streams.core.money import charge, lease_binds, lose, over_budget, told_late
 from streams.core.moves import fail_for_good, put, succeed
+from streams.core.replanning import is_replan, taken
 from streams.core.seconds import seconds_of
 from streams.core.settling import settle, take_plan
 from streams.core.states import (
@@ -63,7 +65,7 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
             Ready(attempt=now, grant=grant)
             | Released(attempt=now, grant=grant)
             | Running(attempt=now, grant=grant),
-        ) if event.attempt == now and (event.task == PLAN or not isinstance(event, Planned)):
+        ) if event.attempt == now and may_tell(job, event):
             return end(charge(job, event.task, event.usage), event, grant)
         case SubTaskSucceeded() | SubTaskFailed(), Stopped(attempt=now, told=False) if event.attempt == now:
             # It was stopped, or had its result before that was known: what it cost counts all the same.
@@ -84,6 +86,11 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
             return job, ()
 
 
+def may_tell(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed) -> bool:
+    """Whether this can be the end of an attempt of its sub-task: only planners bring plans."""
+    return not isinstance(event, Planned) or event.task == PLAN or is_replan(job, event.task)
+
+
 def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed, grant: Grant | None) -> Folded:
     """An attempt with this grant has ended; its usage is already counted."""
     match event:
@@ -92,7 +99,7 @@ def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed, grant: Gra
         case SubTaskFailed(kind=kind, reason=reason, retry_in=retry_in):
             return fail(job, event, kind, reason, retry_in, final=event.final)
         case Planned(plan=plan):
-            return take_plan(job, event, plan)
+            return settle(taken(job, event), event) if event.task in job.steps else take_plan(job, event, plan)
         case SubTaskSucceeded(result=result, size=size, attempt=attempt):
             if event.task == PLAN:
                 return finish(job, event, rule="planning", reason="the planner sent no plan", failed=True)
@@ -104,7 +111,7 @@ def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed, grant: Gra
                 fingerprint=event.fingerprint,
                 cites=event.cites,
             )
-            job = succeed(learned(job, event, grant), event.task, state)
+            job = succeed(grow(learned(job, event, grant), event), event.task, state)
             if event.task in job.steps:
                 return steps.succeeded(job, event)
             return finish(job, event, rule="all_done") if event.task == ANSWER else settle(job, event)

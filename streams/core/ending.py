@@ -1,6 +1,7 @@
 """How a job ends: its outcome, its answer, and the marker that stays."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from streams.core.answering import ENOUGH, cited, shortfall, the_answer
@@ -8,6 +9,7 @@ from streams.core.commands import Answer, Effect, Outcome, TaskReport
 from streams.core.events import Event, Planned, SubTaskFailed, SubTaskSucceeded
 from streams.core.money import outlay, spent
 from streams.core.results import ended
+from streams.core.room import tally
 from streams.core.states import (
     Backoff,
     Failed,
@@ -33,6 +35,9 @@ Folded: TypeAlias = tuple[Job, tuple[Effect, ...]]
 """A job after an event, and what the event newly asks of the world."""
 
 
+REPLACED = "another plan took its place"
+
+
 def finish(
     job: Open, event: Event, *, rule: str, reason: str = "", failed: bool = False
 ) -> tuple[Finished, tuple[Effect, ...]]:
@@ -43,7 +48,7 @@ def finish(
     for, or where *failed* says that results do not matter.
     """
     submitted = job.submitted
-    total = len(job.nodes)
+    total = tally(job).total
     outcome: Outcome
     answer: Value | None
     used: Sequence[TaskId] = ()
@@ -71,7 +76,7 @@ def finish(
         rule=rule,
         reason=reason,
         answer=answer,
-        subtasks=tuple(report(name, job.states[name]) for name in job.nodes),
+        subtasks=tuple(placed(job, report(name, job.states[name])) for name in job.nodes),
         usage=spent(job),
         submitted_at=submitted.at,
         answered_at=event.at,
@@ -82,6 +87,8 @@ def finish(
         cites=cited(job) if answer is not None else (),
         duplicates=job.decided.duplicates,
         contradictions=job.decided.contradictions,
+        refused=job.decided.refused,
+        replans=job.decided.replans,
         votes=job.decided.votes,
     )
     marker = Finished(
@@ -109,6 +116,13 @@ def report(task: str, state: SubTaskState) -> TaskReport:
     """A sub-task's line of the answer."""
     outcome, reason = ended(state)
     return TaskReport(task=task, outcome=outcome, attempts=begun(state), reason=reason)
+
+
+def placed(job: Open, line: TaskReport) -> TaskReport:
+    """A sub-task's line with its place in a plan that grew, or that another one took the place of."""
+    parent = job.nodes[line.task].task.parent
+    replaced = line.task in job.decided.replaced
+    return replace(line, parent=parent, reason=f"{line.reason}; {REPLACED}" if replaced else line.reason)
 
 
 def begun(state: SubTaskState) -> int:

@@ -57,6 +57,7 @@ from streams.core.purse import (
     times,
     used,
 )
+from streams.core.room import alone
 from streams.core.states import (
     Failed,
     Open,
@@ -178,7 +179,7 @@ def lacking(job: Open) -> Purse:
     out, held = _held(job)
     room = max(0, job.submitted.goal.limits.concurrency - out)
     waiting = sum(not calls_no_model(job, task) for task in unfunded(job))
-    last = ANSWER in job.states or (len(job.nodes) == 1 and not job.steps)
+    last = ANSWER in job.states or (alone(job) and not job.steps)
     shares = min(room, waiting) + (not last)
     return less(times(likely(job), shares), less(lease_left(job), held))
 
@@ -296,7 +297,7 @@ def _share(job: Open, whole: Purse) -> tuple[Purse, Purse]:
     goal, total = job.submitted.goal, len(job.nodes)
     if PLAN in job.states:
         parts = 2
-    elif ANSWER in job.states or (total == 1 and not job.steps):
+    elif ANSWER in job.states or (alone(job) and not job.steps):
         return whole, NONE
     else:
         steps = sum(not isinstance(job.states[name], Succeeded | Failed | Stopped) for name in job.steps)

@@ -7,7 +7,9 @@ from streams.core.answering import given, may_be_the_answer
 from streams.core.candidates import is_candidate
 from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
 from streams.core.granting import releasable
+from streams.core.notes import granted, seen
 from streams.core.results import results_of
+from streams.core.room import alone, growth
 from streams.core.states import Open, Ready, Released, SubTaskState
 from streams.core.step_commands import step_command
 from streams.core.values import ANSWER, PLAN, JobId, TaskId
@@ -69,6 +71,7 @@ def command(job: Open, task: TaskId) -> Command:
             priority=goal.priority,
             weight=goal.rules.weight,
             grant=state.grant,
+            notes=goal.notes,
         )
     if task == ANSWER:
         return MakeAnswer(
@@ -91,6 +94,7 @@ def command(job: Open, task: TaskId) -> Command:
     spec = node.task
     candidate = is_candidate(goal, node)
     share = spec.input
+    notes, notes_at = seen(job) if granted(job, task) else (None, -1)
     return RunSubTask(
         job=submitted.job,
         task=task,
@@ -108,9 +112,12 @@ def command(job: Open, task: TaskId) -> Command:
         dep=results_of(job, spec.dep) if spec.dep else (),
         priority=goal.priority,
         weight=goal.rules.weight,
-        alone=len(job.nodes) == 1,
+        alone=alone(job),
         grant=state.grant,
         fingerprint=goal.join.strategy == "vote" or goal.join.duplicates != "keep",
         schema=goal.answer_schema if may_be_the_answer(job) else None,
         text=goal.text if candidate else None,
+        growth=growth(job, task),
+        notes=notes,
+        notes_at=notes_at,
     )

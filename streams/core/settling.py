@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from streams.core import replanning
 from streams.core.admission import problems
 from streams.core.commands import Effect
 from streams.core.ending import Folded, finish
@@ -11,6 +12,7 @@ from streams.core.joining import join, voted
 from streams.core.money import over_budget
 from streams.core.opening import nodes_of
 from streams.core.plan import Plan
+from streams.core.room import alone, tally
 from streams.core.states import Open, Ready, SubTaskState, Waiting
 from streams.core.stopping import leave
 from streams.core.values import TaskId
@@ -55,21 +57,25 @@ def settle(job: Open, event: Event) -> Folded:
 
 def join_or_wait(job: Open, event: Event) -> Folded:
     """End the job, begin the join, or wait for those that have not ended."""
-    rule = job.submitted.goal.join
-    total = len(job.nodes)
-    if job.ended < total:
-        if job.failed / total > rule.fail_fast_ratio:
+    rule, counted_now = job.submitted.goal.join, tally(job)
+    failed, total = counted_now.failed, counted_now.total
+    if job.ended < len(job.nodes):
+        if failed / total > rule.fail_fast_ratio:
             share = f"{rule.fail_fast_ratio:g}"
-            reason = f"{job.failed} of {total} sub-tasks failed, more than the share of {share}"
+            reason = f"{failed} of {total} sub-tasks failed, more than the share of {share}"
             return finish(job, event, rule="fail_fast", reason=reason)
         if spent := over_budget(job):
             return finish(job, event, rule="budget", reason=spent)
         return job, ()
+    if replanning.asked(job):
+        return job, ()
+    if replanning.due(job) and not over_budget(job):
+        return replanning.ask(job), ()
     few = not job.decided.rule and job.succeeded / total < rule.min_success_ratio
     if job.succeeded == 0 or few:
         reason = f"{job.succeeded} of {total} sub-tasks succeeded"
         return finish(job, event, rule="all_done", reason=reason)
-    if total == 1 and rule.strategy in SINGLE:
+    if alone(job) and rule.strategy in SINGLE:
         return finish(job, event, rule="all_done")
     if spent := over_budget(job):
         return finish(job, event, rule="budget", reason=spent)

@@ -1,7 +1,9 @@
 """What the steps of a job ask of the lanes."""
 
-from streams.core.commands import Command, Judge, MakeAnswer, RunSubTask, Verdict
+from streams.core.commands import Command, Judge, MakeAnswer, MakePlan, RunSubTask, Verdict
+from streams.core.replanning import failure, standing
 from streams.core.results import results_of
+from streams.core.room import free
 from streams.core.seconds import seconds_of
 from streams.core.states import Open, Ready, Step
 from streams.core.values import TaskId
@@ -15,6 +17,8 @@ def step_command(job: Open, task: TaskId, state: Ready) -> Command:
     """
     step = job.steps[task]
     match step.role:
+        case "replan":
+            return _replan(job, task, state, step)
         case "check" | "judge":
             return _judge(job, task, state, step)
         case "tie":
@@ -23,6 +27,29 @@ def step_command(job: Open, task: TaskId, state: Ready) -> Command:
             return _reduce(job, task, state, step)
         case _:
             raise ValueError(f"{job.submitted.job}/{task}: no command for a step of the role {step.role}")
+
+
+def _replan(job: Open, task: TaskId, state: Ready, step: Step) -> MakePlan:
+    goal = job.submitted.goal
+    return MakePlan(
+        job=job.submitted.job,
+        task=task,
+        attempt=state.attempt,
+        ordinal=step.ordinal,
+        timeout_s=seconds_of(job, task),
+        text=goal.text,
+        input=goal.input,
+        items=goal.items,
+        tools=goal.tools,
+        model=goal.model,
+        max_subtasks=free(job),
+        priority=goal.priority,
+        grant=state.grant,
+        weight=goal.rules.weight,
+        failure=failure(job),
+        known=results_of(job, standing(job)),
+        notes=goal.notes,
+    )
 
 
 def _judge(job: Open, task: TaskId, state: Ready, step: Step) -> Judge:

@@ -3,6 +3,7 @@
 from streams.core.ending import Folded
 from streams.core.events import SubTaskEvent, SubTaskSucceeded
 from streams.core.joining import join
+from streams.core.settling import settle
 from streams.core.states import Open
 from streams.core.stepping import begin, step_id
 
@@ -12,6 +13,8 @@ __all__ = ["begin", "failed", "step_id", "succeeded"]
 def succeeded(job: Open, event: SubTaskSucceeded) -> Folded:
     """A step has its result; it stands in the states already."""
     match job.steps[event.task].role:
+        case "replan":
+            return settle(job, event)
         case "check" | "tie" | "judge" | "reduce":
             return join(job, event)
         case _:
@@ -21,6 +24,8 @@ def succeeded(job: Open, event: SubTaskSucceeded) -> Folded:
 def failed(job: Open, event: SubTaskEvent) -> Folded:
     """A step failed for good; it stands in the states already."""
     match job.steps[event.task].role:
+        case "replan":
+            return settle(job, event)
         case "check" | "tie" | "judge" | "reduce":
             return join(job, event)
         case _:
