@@ -15,7 +15,8 @@ from typing import Final, TypeAlias
 import structlog
 
 from streams import dead_letters
-from streams.core.commands import Answer, Bury, Effect
+from streams.core.commands import Answer, Bury, Effect, Tell
+from streams.core.events import Event
 from streams.core.job import COULD_NOT, absorb, break_by
 from streams.core.states import Succeeded
 from streams.core.values import INLINE_BYTES, JobId
@@ -23,7 +24,7 @@ from streams.effects import REFUSED, Sending, land, last_word, read_here, record
 from streams.gaps import awaits
 from streams.log import Log, Record, RecordRefused, Transactions
 from streams.table import Table
-from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS
+from streams.topics import ANSWERS, DEAD_LETTERS, JOB_EVENTS, partition_of
 from streams.wire.answers import read_answer
 from streams.wire.envelope import NewerVersion, Unreadable
 from streams.wire.events import write_event
@@ -126,6 +127,7 @@ class Rebuilding:
                 if not await awaits(self._table, record, self._log):
                     continue
                 effects = await self._fold(record, given)
+                await self._tell(effects)
                 owed += [
                     (record.offset, record_of(each, record, lanes=self._lanes))
                     for each in effects
@@ -164,13 +166,29 @@ class Rebuilding:
             self._table[event.job], effects = absorb(self._table[event.job], event)
         return tuple(effect for effect in effects if not given.has(record, effect))
 
+    async def _tell(self, effects: Iterable[Effect]) -> None:
+        """What the end of a job is told to others, where its answer was never given: then that was not.
+
+        Whatever else was to be told is asked for again by whoever waits for it.
+        """
+        if any(isinstance(each, Answer) for each in effects):
+            for each in effects:
+                if isinstance(each, Tell):
+                    await self._say(each.event)
+
     async def _say_last_word(self, record: Record) -> None:
         """As the orchestrator does before it buries an event: nobody would know of its job any more."""
         if word := last_word(record, self._table.__getitem__):
-            delivery = await self._log.producer.send(
-                JOB_EVENTS, write_event(word), key=word.job.encode(), partition=self._partition
-            )
-            await delivery
+            await self._say(word)
+
+    async def _say(self, event: Event) -> None:
+        delivery = await self._log.producer.send(
+            JOB_EVENTS,
+            write_event(event),
+            key=event.job.encode(),
+            partition=partition_of(event.job, self._lanes),
+        )
+        await delivery
 
     def _rows(self) -> Iterator[Owed]:
         """What makes the topic's rows those of the table; the position last."""
