@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
-from streams.core.values import NO_USAGE, Grant, Usage
+from streams.core.values import NO_USAGE, Grant, Json, Usage
 
 
 class PlainAttempt:
@@ -56,6 +56,17 @@ class PlainAttempt:
         reply = await run(self.left())
         self.usage += Usage(tool_calls=1)
         return reply
+
+    async def note(
+        self,
+        call: ToolCall,
+        topic: str,
+        value: Json,
+        *,
+        base: int,
+        timeout_s: float,
+    ) -> None:
+        """Nobody else would read it."""
 
     async def wait(self, seconds: float) -> None:
         """Wait.

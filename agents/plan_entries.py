@@ -1,14 +1,14 @@
 """Reads a plan's entries, as planners reply them and as goals bring them: strictly, field by field."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
 from streams.core.admission import ID_CHARACTERS, Proposal, Refused, Share, admit, bounded
 from streams.core.plan import Plan
-from streams.core.values import Json
+from streams.core.values import Json, TaskId
 
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "goal": ("goal", "prompt"),
@@ -63,7 +63,14 @@ entry what is wrong with it would hold up everything else."""
 
 
 def read_entries(
-    entries: Json, *, max_subtasks: int, items: int | None, tools: Sequence[str], ours: bool = False
+    entries: Json,
+    *,
+    max_subtasks: int,
+    items: int | None,
+    tools: Sequence[str],
+    ours: bool = False,
+    known: Collection[TaskId] = (),
+    taken: Collection[TaskId] = (),
 ) -> Plan | Refused:
     """Read a plan's entries and admit the plan they stand for, whole or not at all.
 
@@ -73,6 +80,7 @@ def read_entries(
         tools: Names of the tools that the goal allows.
         ours: A program wrote them and not a model: a field that nobody knows is a mistake, and so
             is a tool that is not allowed beside a goal, which a model may only have meant as a hint.
+        known, taken: As of :func:`streams.core.admission.admit`.
     """
     if not isinstance(entries, list):
         return Refused(reasons=(f"the sub-tasks must be a list, are {_type(entries)}",))
@@ -93,7 +101,7 @@ def read_entries(
             proposals.append(proposal)
     if reasons:
         return Refused(reasons=bounded(reasons))
-    return admit(proposals, max_subtasks=max_subtasks, items=items)
+    return admit(proposals, max_subtasks=max_subtasks, items=items, known=known, taken=taken)
 
 
 def _proposal(entry: Json, faults: list[str]) -> Proposal | None:

@@ -87,7 +87,12 @@ def read_plan(text: str, finish_reason: str, command: MakePlan) -> Plan | Refuse
     if best >= _Rank.SOME_SUB_TASKS and any(plan != plans[0] for plan in plans[1:]):
         return Refused(reasons=(f"{len(plans)} plans in the reply: send one",))
     outcome = read_entries(
-        plans[-1], max_subtasks=command.max_subtasks, items=command.items, tools=command.tools
+        plans[-1],
+        max_subtasks=command.max_subtasks,
+        items=command.items,
+        tools=command.tools,
+        known=[one.task for one in command.known if one.outcome == "succeeded"],
+        taken=[one.task for one in command.known],
     )
     if isinstance(outcome, Refused) and best == _Rank.LIST:
         return Refused(reasons=(NO_PLAN, *outcome.reasons))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from agents.configuration.values import PLANNER
 from agents.cut import head_and_tail
+from agents.joins.shortening import shortened
 from agents.models.retry import PatientModel
 from agents.plain_json import dumps
 from agents.plan_reply import CUT_OFF, read_plan
@@ -21,6 +22,8 @@ PLAN_TOKENS = 4_096
 INPUT_BYTES = 16_384
 """Bytes of JSON of the goal's input that the planner sees: dividing work needs its shape, not all of it."""
 
+KNOWN_BYTES = 32_768
+"""Bytes of JSON of the earlier plan's results that the planner sees when it is asked again."""
 
 SCHEMA: Mapping[str, Json] = {
     "type": "object",
@@ -34,6 +37,7 @@ SCHEMA: Mapping[str, Json] = {
                     "goal": {"type": "string"},
                     "kind": {"type": "string"},
                     "dep": {"type": "array", "items": {"type": "string"}},
+                    "notes": {"type": "boolean"},
                 },
                 "required": ["id", "dep"],
             },
@@ -102,6 +106,11 @@ class ModelPlanner:
         if command.items is not None:
             brief["items"] = command.items
         brief["max_subtasks"] = command.max_subtasks
+        if command.notes:
+            brief["notes"] = True
+        if command.failure:
+            brief["failure"] = command.failure
+            brief["known"] = list[Json](shortened(command.known, KNOWN_BYTES))
         brief["tools"] = [
             {"name": tool.name, "description": tool.description} for tool in self._tools.specs(command.tools)
         ]

@@ -231,6 +231,19 @@ class Attempt(Protocol):
         Calls with different ids may run side by side.
         """
 
+    async def note(self, call: ToolCall, topic: str, value: Json, *, base: int, timeout_s: float) -> None:
+        """Write a shared note of the job, and wait until the job's log has it.
+
+        To be called within the *run* of :meth:`tool`: a call that is made again there, since nobody knows
+        whether it came to its end, writes no second note.
+
+        Args:
+            base: The version of the topic that the writer has seen; 0: none.
+
+        Raises:
+            TimeoutError: the log did not take it in time; it may still.
+        """
+
     async def wait(self, seconds: float) -> None:
         """Wait without holding a slot, for a provider's limit or a backoff.
 

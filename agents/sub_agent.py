@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TypeAlias
 
 from agents.configuration.values import CALLS, DEFAULT, Kind
@@ -12,6 +13,7 @@ from agents.conversation import Conversation
 from agents.growing import Growth
 from agents.json_answers import faults, settled
 from agents.models.retry import PatientModel
+from agents.notes import Notebook
 from agents.plain_json import dumps_text
 from agents.ports import Attempt, Caller, Done, GaveUp, ModelError, ModelReply, ModelRequest, ToolCall, Tools
 from agents.prompt_data import inline, results, system, user
@@ -28,6 +30,8 @@ IDENTICAL_CALLS = 3
 NO_SUB_TASKS = frozenset(CALLS)
 """Kinds of other calls than sub-agents': a plan that takes such a word must not get their model or tools."""
 
+
+NOTHING_MORE: Mapping[str, Json] = MappingProxyType({})
 
 Kinds: TypeAlias = Callable[[str], Kind]
 """The kind of a name, as :meth:`agents.configuration.values.Configuration.kind` knows it."""
@@ -71,9 +75,9 @@ class ToolUsingAgent:
         shelf = partial(Toolbox, self._tools, granted, caller, kind.bounds, refused=self._refused)
         if command.tool is not None and not command.goal:
             return await run_tool(command, command.tool, shelf(), attempt)
-        growth = Growth(command)
-        toolbox = shelf(own=growth.tools)
-        talk = Conversation((self._system, user(brief(command, kind))))
+        growth, notebook = Growth(command), Notebook(command, attempt)
+        toolbox = shelf(own=(*growth.tools, *notebook.tools))
+        talk = Conversation((self._system, user(brief(command, kind, notebook.told()))))
         turns = Turns(
             model=self._model,
             kind=replace(kind, name=name),
@@ -218,8 +222,12 @@ def allowed(granted: Sequence[str], kind: Kind) -> tuple[str, ...]:
     return tuple(name for name in granted if name in kind.tools)
 
 
-def brief(command: RunSubTask, kind: Kind) -> dict[str, Json]:
-    """What the model is told of its task: its goal, and apart from it the data that it is given."""
+def brief(command: RunSubTask, kind: Kind, more: Mapping[str, Json] = NOTHING_MORE) -> dict[str, Json]:
+    """What the model is told of its task: its goal, and apart from it the data that it is given.
+
+    Args:
+        more: Data that the attempt has besides.
+    """
     told: dict[str, Json] = {"goal": command.goal, "kind": command.kind}
     if kind.schema is not None:
         told["result_schema"] = kind.schema
@@ -230,6 +238,7 @@ def brief(command: RunSubTask, kind: Kind) -> dict[str, Json]:
         data["input"] = command.args[ITEMS]
     if command.dep:
         data["results"] = results(command.dep)
+    data |= more
     if data:
         told["data"] = data
     return told

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from agents.grants import unfinished
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.claims import Resolver
 from streams.core.commands import Command
-from streams.core.events import STOPPED, SubTaskFailed
-from streams.core.values import NO_USAGE, Grant, Usage
+from streams.core.events import STOPPED, Event, NoteWritten, SubTaskFailed
+from streams.core.values import NO_USAGE, Grant, Inline, Json, Usage
 from streams.journal import Journal
 from streams.past import Past, Try
 from streams.redaction import NO_SECRETS, Redactor
@@ -19,6 +19,7 @@ from streams.slots import Slots
 from streams.standing import Standing
 from streams.stops import AttemptStopped
 from streams.transcript import ToolCalled
+from streams.wire.values import write_value
 
 SILENT_S = 10.0
 """Seconds that the next owner of a lane waits for the next word of calls that were handed over."""
@@ -27,6 +28,8 @@ AGAIN_S = 2.0
 """Seconds between two such words."""
 
 A_TOOL_CALL = Usage(tool_calls=1)
+
+Tell: TypeAlias = Callable[[Event], Awaitable[None]]
 
 
 class LaneMoved(Exception):
@@ -54,6 +57,7 @@ class RunningAttempt:
     Args:
         past: What earlier owners of the lane journaled of this attempt.
         chance: Numbers between 0 and 1.
+        tell: Puts an event on the log of the attempt's job, and waits until it is there.
         redactor: Takes secrets out of what comes from outside, before anybody sees it: the agent
             goes on with what the journal has, here as well as after a takeover.
 
@@ -69,11 +73,13 @@ class RunningAttempt:
         past: Past,
         resolver: Resolver,
         chance: Callable[[], float],
+        tell: Tell,
         redactor: Redactor = NO_SECRETS,
     ) -> None:
         self._redactor = redactor
         self._command, self._journal, self._slots, self._standing = command, journal, slots, standing
         self._past, self._resolver, self._chance = past, resolver, chance
+        self._tell = tell
         self._time = asyncio.get_running_loop().time
         self._ends = self._time() + command.timeout_s
         self._holds = self._away = False
@@ -356,6 +362,22 @@ class RunningAttempt:
 
     def _write(self, entry: Coroutine[Any, Any, None]) -> None:
         self._writing.append(asyncio.create_task(entry))
+
+    async def note(self, call: ToolCall, topic: str, value: Json, *, base: int, timeout_s: float) -> None:
+        """As :meth:`agents.ports.Attempt.note`."""
+        value = self._redactor.output(value)
+        written = NoteWritten(
+            job=self._command.job,
+            task=self._command.task,
+            attempt=self._command.attempt,
+            call=call.id,
+            topic=topic,
+            value=Inline(value=value),
+            base=base,
+            size=len(write_value(value)),
+        )
+        async with asyncio.timeout(min(timeout_s, self.left())):
+            await self._tell(written)
 
     async def wait(self, seconds: float) -> None:
         """As :meth:`agents.ports.Attempt.wait`.

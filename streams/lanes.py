@@ -220,6 +220,7 @@ class Lanes:
                 past=past,
                 resolver=self._resolver,
                 chance=self._chance,
+                tell=self._outcomes.send,
                 redactor=redactor(self._settings.secrets),
             )
             try:

@@ -1,7 +1,7 @@
 """What the steps of a job ask of the lanes."""
 
 from streams.core.commands import Command, Judge, MakeAnswer, MakePlan, RunSubTask, Verdict
-from streams.core.replanning import failure, standing
+from streams.core.replanning import failure
 from streams.core.results import results_of
 from streams.core.room import free
 from streams.core.seconds import seconds_of
@@ -47,7 +47,7 @@ def _replan(job: Open, task: TaskId, state: Ready, step: Step) -> MakePlan:
         grant=state.grant,
         weight=goal.rules.weight,
         failure=failure(job),
-        known=results_of(job, standing(job)),
+        known=results_of(job, job.nodes),
         notes=goal.notes,
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
-from streams.core.values import NO_USAGE, Grant, Usage
+from streams.core.values import NO_USAGE, Grant, Json, Usage
 from streams.memory_log.virtual_time import VirtualTimeLoop
 
 
@@ -17,6 +17,7 @@ class Journal:
     replies: list[ModelReply] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     tool_replies: dict[str, ToolReply] = field(default_factory=dict)
+    notes: list[tuple[str, str, Json, int]] = field(default_factory=list)
 
 
 class MemoryAttempt:
@@ -78,6 +79,11 @@ class MemoryAttempt:
         self.journal.calls.append(call)
         self.journal.tool_replies[call.id] = reply
         return reply
+
+    async def note(self, call: ToolCall, topic: str, value: Json, *, base: int, timeout_s: float) -> None:
+        """As the port says; kept beside the journal."""
+        del timeout_s
+        self.journal.notes.append((call.id, topic, value, base))
 
     async def wait(self, seconds: float) -> None:
         """As the port says; on virtual time it passes for all, else only for the attempt itself."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
-from streams.core.values import NO_USAGE, Grant
+from streams.core.values import NO_USAGE, Grant, Json
 
 
 class TimedAttempt:
@@ -53,6 +53,9 @@ class TimedAttempt:
         self.calls.append(began)
         self.usage += reply.usage
         return reply
+
+    async def note(self, call: ToolCall, topic: str, value: Json, *, base: int, timeout_s: float) -> None:
+        """As the port says; nobody reads it."""
 
     async def tool(
         self, call: ToolCall, run: Callable[[float], Awaitable[ToolReply]], *, once: bool = False

@@ -7,6 +7,7 @@ from typing import Any
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.attempt import RunningAttempt
 from streams.claims import Resolver
+from streams.core.events import Event
 from streams.core.values import Json, Usage
 from streams.delivery import Sender
 from streams.journal import Journal
@@ -80,6 +81,7 @@ class Desk:
         )
         self.log = self.cluster.connect("worker")
         self.slots = Slots(lambda: slots)
+        self.told: list[Event] = []
         command = sub_task("t", attempt=3, timeout_s=timeout_s)
         self.run: str = f"run-{int(before.run[4:]) + 1 if before else 1}"
         journal = Journal(Sender(self.log.producer), command, partition=1, run=self.run)
@@ -97,8 +99,12 @@ class Desk:
             past=self.past,
             resolver=Resolver(self.log),
             chance=lambda: 0.25,
+            tell=self._tell,
             redactor=redactor,
         )
+
+    async def _tell(self, event: Event) -> None:
+        self.told.append(event)
 
     def journal(self) -> Sequence[Any]:
         """What is on it by now."""
