@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import assert_never
 
-from streams.core import steps
+from streams.core import hedging, steps
 from streams.core.commands import StopAttempt
 from streams.core.ending import Folded, finish
 from streams.core.events import (
@@ -27,6 +27,7 @@ from streams.core.settling import settle, take_plan
 from streams.core.states import (
     Backoff,
     Failed,
+    Hedged,
     Open,
     Ready,
     Released,
@@ -114,7 +115,9 @@ def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed, grant: Gra
             job = succeed(grow(learned(job, event, grant), event), event.task, state)
             if event.task in job.steps:
                 return steps.succeeded(job, event)
-            return finish(job, event, rule="all_done") if event.task == ANSWER else settle(job, event)
+            if event.task == ANSWER:
+                return finish(job, event, rule="all_done")
+            return hedging.settle_first(job, event)
         case _:
             assert_never(event)
 
@@ -134,6 +137,7 @@ def fail(
 ) -> Folded:
     """An attempt failed: the next one, after its wait, or the end of the sub-task."""
     tried = event.attempt - job.revision.before(event.task)
+    final = final or hedging.is_hedge(job, event.task)
     if not final and tried < job.submitted.goal.limits.max_attempts and not over_budget(job):
         after = event.attempt + 1
         if retry_in > 0:
@@ -146,6 +150,8 @@ def fail(
     failed = Failed(attempt=event.attempt, kind=kind, reason=reason)
     if event.task in job.steps:
         return steps.failed(put(job, {event.task: failed}), event)
+    if hedging.hedged_by(job, event.task):
+        return put(job, {event.task: Hedged(attempt=event.attempt, kind=kind, reason=reason)}), ()
     return settle(fail_for_good(job, event.task, failed), event)
 
 
@@ -154,7 +160,7 @@ def run_short(job: Open, event: SubTaskFailed, grant: Grant) -> Folded:
 
     It is for the attempt to say that asking again brings nothing, and for the job to grant more.
     """
-    if bound_by_its_own(job, event.task, grant, event.usage):
+    if hedging.is_hedge(job, event.task) or bound_by_its_own(job, event.task, grant, event.usage):
         return fail(job, event, event.kind, event.reason, 0.0, final=True)
     rule = "tenant_budget" if lease_binds(job) else "budget"
     if event.task == PLAN and not may_ask(job):

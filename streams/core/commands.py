@@ -112,6 +112,7 @@ class MakePlan:
         failure: Why the plan so far did not come to its end, where another one is asked for.
         known: How the sub-tasks of the plan so far ended.
         notes: The plan may let sub-tasks share notes.
+        fallback: As of :class:`RunSubTask`.
     """
 
     job: JobId
@@ -131,6 +132,7 @@ class MakePlan:
     failure: str = ""
     known: tuple[TaskResult, ...] = ()
     notes: bool = False
+    fallback: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +149,7 @@ class RunSubTask:
         alone: It is its job's only sub-task, so that its result is the answer.
         grant: What this attempt may spend. None: any amount.
         weight: The tenant's share of turns.
-        fallback: Attempts before this one that no model brought to an end in time: the chain of models
-            begins with a later one.
+        fallback: Attempts that came before this one: the chain of models begins with a later one.
         hedge_of: The sub-task whose attempt still runs while this one begins beside it.
         fingerprint: Its success is to bring a fingerprint.
         schema: JSON Schema that its result must keep to, since it may be the answer. None: that of its kind.
@@ -205,6 +206,7 @@ class MakeAnswer:
         reduce: It is a node of the tree: a summary of its results and not yet the answer.
         contradictions: What was found among the results.
         weight: The tenant's share of turns.
+        fallback: As of :class:`RunSubTask`.
     """
 
     job: JobId
@@ -223,6 +225,7 @@ class MakeAnswer:
     reduce: bool = False
     contradictions: tuple[Contradiction, ...] = ()
     weight: int = 1
+    fallback: int = 0
 
 
 Verdict: TypeAlias = Literal["gate", "check", "equal", "rank"]
@@ -237,6 +240,7 @@ class Judge:
 
     Attributes:
         weight: The tenant's share of turns.
+        fallback: As of :class:`RunSubTask`.
     """
 
     job: JobId
@@ -251,6 +255,7 @@ class Judge:
     priority: int = 5
     grant: Grant | None = None
     weight: int = 1
+    fallback: int = 0
 
 
 Command: TypeAlias = MakePlan | RunSubTask | MakeAnswer | Judge
@@ -315,7 +320,7 @@ class Answer:
         duplicates: Results that were left out.
         contradictions: Results that contradict each other.
         votes: How sub-agents voted, most votes first.
-        refused: Further sub-tasks that were proposed and not accepted, and why.
+        refused: Further sub-tasks that were proposed, and notes that were written, but not taken, and why.
         replans: How often a planner was asked again.
         parent: The job that this one worked for.
         by: Who ended it or let it go on, where a person did.

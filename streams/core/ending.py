@@ -76,7 +76,7 @@ def finish(
         rule=rule,
         reason=reason,
         answer=answer,
-        subtasks=tuple(placed(job, report(name, job.states[name])) for name in job.nodes),
+        subtasks=tuple(placed(job, report(name, job.states[name], hedged=name in job.decided.hedged)) for name in job.nodes),
         usage=spent(job),
         submitted_at=submitted.at,
         answered_at=event.at,
@@ -112,10 +112,10 @@ def is_end_of(event: Event, task: TaskId, state: SubTaskState) -> bool:
     )
 
 
-def report(task: str, state: SubTaskState) -> TaskReport:
+def report(task: str, state: SubTaskState, *, hedged: bool = False) -> TaskReport:
     """A sub-task's line of the answer."""
     outcome, reason = ended(state)
-    return TaskReport(task=task, outcome=outcome, attempts=begun(state), reason=reason)
+    return TaskReport(task=task, outcome=outcome, attempts=begun(state), reason=reason, hedged=hedged)
 
 
 def placed(job: Open, line: TaskReport) -> TaskReport:

@@ -10,7 +10,7 @@ from streams.core.granting import releasable
 from streams.core.notes import granted, seen
 from streams.core.results import results_of
 from streams.core.room import alone, growth
-from streams.core.states import Open, Ready, Released, SubTaskState
+from streams.core.states import Open, Ready, Released, Step, SubTaskState
 from streams.core.step_commands import step_command
 from streams.core.values import ANSWER, PLAN, JobId, TaskId
 
@@ -51,9 +51,16 @@ def command(job: Open, task: TaskId) -> Command:
     state = job.states[task]
     if not isinstance(state, Ready):
         raise ValueError(f"{job.submitted.job}/{task} is {type(state).__name__}, not Ready")  # noqa: TRY004 - a wrong state, not a wrong type
+    order, earlier = _command(job, task, state), fallback(job, task, state.attempt)
+    return replace(order, fallback=earlier) if earlier else order
+
+
+def _command(job: Open, task: TaskId, state: Ready) -> Command:
     submitted = job.submitted
     goal = submitted.goal
-    if task in job.steps:
+    if (step := job.steps.get(task)) is not None and step.role == "hedge":
+        return hedge_command(job, task, step, state)
+    if step is not None:
         return step_command(job, task, state)
     if task == PLAN:
         return MakePlan(
@@ -90,6 +97,12 @@ def command(job: Open, task: TaskId) -> Command:
             schema=goal.answer_schema,
             contradictions=job.decided.contradictions,
         )
+    return run_sub_task(job, task, state)
+
+
+def run_sub_task(job: Open, task: TaskId, state: Ready) -> RunSubTask:
+    """The command of an attempt of a sub-task of the plan."""
+    submitted, goal = job.submitted, job.submitted.goal
     node = job.nodes[task]
     spec = node.task
     candidate = is_candidate(goal, node)
@@ -121,3 +134,24 @@ def command(job: Open, task: TaskId) -> Command:
         notes=notes,
         notes_at=notes_at,
     )
+
+
+def hedge_command(job: Open, task: TaskId, step: Step, state: Ready) -> RunSubTask:
+    """The command of the hedge of a sub-task: the same work, begun from the start by the next model.
+
+    Child goals are for one of the two to submit.
+    """
+    of = step.of[0].task
+    return replace(
+        run_sub_task(job, of, state),
+        task=task,
+        ordinal=step.ordinal,
+        hedge_of=of,
+        fallback=fallback(job, of, step.beside) + 1,
+        may_submit=False,
+    )
+
+
+def fallback(job: Open, task: TaskId, attempt: int) -> int:
+    """How many attempts of a sub-task came before this one in this revision: the next model takes over."""
+    return attempt - 1 - job.revision.before(task)

@@ -167,12 +167,14 @@ class Step:
         ordinal: With job and attempt it names the lane.
         of: The sub-tasks and steps that it works on.
         text: What it is to do, where that is not in its role.
+        beside: The attempt that it is to overtake, of the sub-task that it works on; 0 where it is no hedge.
     """
 
     role: Role
     ordinal: int
     of: tuple[Part, ...] = ()
     text: str = ""
+    beside: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,8 +334,7 @@ class Open:
         failed: Nodes that failed for good.
         skipped: Nodes that will never run, or were stopped.
         usage: What the job has spent so far, in all revisions, by what its attempts told.
-        lost: Attempts that told nothing yet and may have spent their grants: at most one a sub-task,
-            and only where the goal has a budget.
+        lost: Attempts that told nothing yet and may have spent their grants: at most one a sub-task.
         need: What a further attempt is likely to need of the budget, by those so far; None: not known.
         steps: Sub-tasks of the system's own, beside ``plan`` and ``answer``; each has a state.
         notes: The shared notes, by topic.

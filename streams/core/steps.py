@@ -1,5 +1,6 @@
 """Steps: sub-tasks of the system's own, beside ``plan`` and ``answer``, and what becomes of their ends."""
 
+from streams.core import hedging
 from streams.core.ending import Folded
 from streams.core.events import SubTaskEvent, SubTaskSucceeded
 from streams.core.joining import join
@@ -17,6 +18,8 @@ def succeeded(job: Open, event: SubTaskSucceeded) -> Folded:
             return settle(job, event)
         case "check" | "tie" | "judge" | "reduce":
             return join(job, event)
+        case "hedge":
+            return hedging.won(job, event)
         case _:
             return job, ()
 
@@ -28,5 +31,7 @@ def failed(job: Open, event: SubTaskEvent) -> Folded:
             return settle(job, event)
         case "check" | "tie" | "judge" | "reduce":
             return join(job, event)
+        case "hedge":
+            return hedging.failed(job, event)
         case _:
             return job, ()

@@ -48,18 +48,22 @@ def stops(job: Open, reason: str, tasks: Iterable[TaskId] | None = None) -> tupl
     return tuple(found)
 
 
-def leave(job: Open, reason: str) -> tuple[Open, tuple[StopAttempt, ...]]:
+def leave(
+    job: Open, reason: str, tasks: Iterable[TaskId] | None = None
+) -> tuple[Open, tuple[StopAttempt, ...]]:
     """Stop all that has not ended: nobody needs its result any more, and the job goes on without it.
 
     What was granted to an attempt that is out counts as spent until its end is told.
 
     Args:
         reason: Why, for a person.
+        tasks: Of these; None: of all.
     """
-    effects = stops(job, reason)
+    names = tuple(job.states if tasks is None else tasks)
+    effects = stops(job, reason, names)
     changes: dict[TaskId, SubTaskState] = {}
-    for task, state in job.states.items():
-        match state:
+    for task in names:
+        match state := job.states[task]:
             case Succeeded() | Failed() | Skipped() | Stopped():
                 continue
             case Waiting():
@@ -69,12 +73,12 @@ def leave(job: Open, reason: str) -> tuple[Open, tuple[StopAttempt, ...]]:
             case Hedged(attempt=attempt):
                 changes[task] = Stopped(attempt=attempt, tried=attempt, reason=reason, told=True)
             case Ready(attempt=attempt) | Released(attempt=attempt):
-                job = lose(job, task, state)
                 lost = state.grant is not None
+                job = lose(job, task, state) if lost else job
                 changes[task] = Stopped(attempt=attempt, tried=attempt - 1, reason=reason, told=lost)
             case Running(attempt=attempt) | Suspended(attempt=attempt):
-                job = lose(job, task, state)
                 lost = state.grant is not None
+                job = lose(job, task, state) if lost else job
                 changes[task] = Stopped(attempt=attempt, tried=attempt, reason=reason, told=lost)
     return put(job, changes), effects
 

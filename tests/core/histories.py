@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 
 from streams.core.commands import Effect
 from streams.core.events import (
+    STOPPED,
     UNREADABLE,
     AttemptOverdue,
     DeadlinePassed,
     Event,
     GoalRejected,
+    HedgeDue,
     JobBroken,
     JobReopened,
     JobSubmitted,
@@ -31,7 +33,7 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
-from streams.core.goal import Budget, Goal, JoinRule, Limits, Source, Weight
+from streams.core.goal import Budget, Goal, Hedging, JoinRule, Limits, Source, Weight
 from streams.core.job import absorb
 from streams.core.plan import Plan, SubTask
 from streams.core.reopening import reopening, standing
@@ -112,6 +114,7 @@ def a_goal(choices: Choices) -> Goal:
             start_timeout_s=20.0,
         ),
         join=a_join(choices),
+        hedge=Hedging(share=choices.of((1.0, 0.0, 0.3)), floor_s=0.2),
     )
 
 
@@ -164,6 +167,7 @@ KINDS: tuple[type[Event], ...] = (
     *(SubTaskStarted,) * 9,
     *(SubTaskFailed,) * 9,
     *(AttemptOverdue, RetryDue) * 4,
+    *(HedgeDue,) * 12,
     *(Planned, DeadlinePassed, JobSubmitted, GoalRejected, JobBroken),
 )
 
@@ -191,7 +195,7 @@ def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
         )
     if kind is SubTaskFailed:
         final, wait = choices.below(4) == 3, choices.of(WAITS)
-        word = choices.of(("rate_limited", UNREADABLE))
+        word = choices.of(("rate_limited", UNREADABLE, STOPPED))
         return SubTaskFailed(
             **name, kind=word, reason="no", final=final, retry_in=wait, usage=a_usage(choices)
         )
@@ -199,6 +203,8 @@ def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
         return AttemptOverdue(**name, retry_in=choices.of(WAITS))
     if kind is RetryDue:
         return RetryDue(**name)
+    if kind is HedgeDue:
+        return HedgeDue(**name, after_ms=choices.of((0, 1_500, 5_000)))
     if kind is Planned:
         return Planned(**name, plan=choices.of((plan, plan, broken(plan))), usage=a_usage(choices))
     if kind is DeadlinePassed:

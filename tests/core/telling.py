@@ -188,7 +188,8 @@ def of_command(command: Command) -> str:
         case MakePlan():
             return f"{head}: {told_value(command.text)}"
         case RunSubTask(dep=dep):
-            return f"{head}: {command.goal or command.tool}" + (f"; with {results(dep)}" if dep else "")
+            beside = f" beside {command.hedge_of}, fallback {command.fallback}" if command.hedge_of else ""
+            return f"{head}{beside}: {command.goal or command.tool}" + (f"; with {results(dep)}" if dep else "")
         case MakeAnswer(results=all_):
             return f"{head}: with {results(all_)}"
         case Judge(asks=asks, results=all_):
@@ -212,7 +213,7 @@ def of_effect(effect: Effect) -> Iterable[str]:
             if effect.answer is not None:
                 yield f"     {told_value(effect.answer)}"
             for report in effect.subtasks:
-                attempts = f"{report.attempts} attempt{'s' * (report.attempts != 1)}"
+                attempts = f"{report.attempts} attempt{'s' * (report.attempts != 1)}{', hedged' * report.hedged}"
                 yield f"     {report.task}: {report.outcome}, {attempts}" + f", {report.reason}" * bool(
                     report.reason
                 )
