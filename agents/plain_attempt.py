@@ -18,13 +18,14 @@ class PlainAttempt:
 
     Attributes:
         grant: What it may spend.
+        fallback: None came before it.
         usage: What its calls have cost so far.
     """
 
     def __init__(
         self, seconds: float, grant: Grant | None = None, *, chance: Callable[[], float] = lambda: 0.5
     ) -> None:
-        self.grant, self.usage = grant, NO_USAGE
+        self.grant, self.usage, self.fallback = grant, NO_USAGE, 0
         self._chance = chance
         self._time = asyncio.get_running_loop().time
         self._ends = self._time() + seconds

@@ -97,6 +97,7 @@ class ModelRequest:
         model: The model asked for, or None for the configured one of *kind*.
         kind: The kind of the sub-task, ``planner`` or ``synthesis``: it says which models and
             whether they think.
+        fallback: Places by which the chain of models is turned, so that another one is asked first.
         call_id: Names this very call for the endpoint's own log; at most 512
             characters of ASCII. It goes out as the header ``X-Client-Request-Id``, by which
             OpenAI's support finds a call. Empty: none.
@@ -110,6 +111,7 @@ class ModelRequest:
     schema: Mapping[str, Json] | None = None
     model: str | None = None
     kind: str = "default"
+    fallback: int = 0
     call_id: str = ""
     tenant: str = ""
 
@@ -268,6 +270,10 @@ class Attempt(Protocol):
     @property
     def usage(self) -> Usage:
         """What its calls have cost so far, those recalled from the journal among them."""
+
+    @property
+    def fallback(self) -> int:
+        """Attempts of the same work that came before this one: another model is the first to be asked."""
 
     def jitter(self) -> float:
         """Chance for backoffs: 0 to 1."""

@@ -436,6 +436,11 @@ class RunningAttempt:
         return self._command.grant
 
     @property
+    def fallback(self) -> int:
+        """As :attr:`agents.ports.Attempt.fallback`."""
+        return self._command.fallback
+
+    @property
     def usage(self) -> Usage:
         """As :attr:`agents.ports.Attempt.usage`, also where it ends without a result."""
         return self._counted + self.unanswered

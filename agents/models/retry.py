@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
@@ -50,6 +51,8 @@ class PatientModel:
             ModelError: the last error, where no retry can help, tries are used up, or the wait
                 before the next one goes beyond the attempt's time.
         """
+        if attempt.fallback:
+            request = replace(request, fallback=attempt.fallback)
         course = Course(self._traffic, Purse(attempt), attempt.jitter)
         while True:
             try:

@@ -12,6 +12,9 @@ class Routes:
 
     A model that a goal or a plan names takes the place of the first of its kind's chain; what the kind
     falls back on stays the same. It must be configured, or the configuration must be open.
+
+    Another attempt at the same work turns the chain by a place: its first choice is the model after the one
+    that the attempt before began with. The others stand behind it, in their order.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -21,12 +24,21 @@ class Routes:
         """The kind of this name, as the configuration has it."""
         return self._configuration.kind(name)
 
-    def chain(self, kind: Kind, named: str | None) -> tuple[ModelSettings, ...]:
+    def chain(self, kind: Kind, named: str | None, fallback: int = 0) -> tuple[ModelSettings, ...]:
         """The models for a call, the first choice first.
+
+        Args:
+            named: By the goal or the plan.
+            fallback: Places by which the chain is turned.
 
         Raises:
             ModelError: ``no_such_model``; the model named is not one that may be.
         """
+        chain = self._chain(kind, named)
+        first = fallback % len(chain)
+        return (*chain[first:], *chain[:first])
+
+    def _chain(self, kind: Kind, named: str | None) -> tuple[ModelSettings, ...]:
         names = kind.models or self._configuration.kind(DEFAULT).models
         models = self._configuration.models
         if named is None or named == names[0]:

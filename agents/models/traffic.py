@@ -91,7 +91,8 @@ class Traffic:
             ModelError: there is none: ``no_such_model``, ``context_exceeded`` (all are too small for
                 it), or all are out, with the reason.
         """
-        targets = [self._target(model) for model in self._routes.chain(self._kind(request), request.model)]
+        models = self._routes.chain(self._kind(request), request.model, request.fallback)
+        targets = [self._target(model) for model in models]
         live = tuple(target for target in targets if target.out is None)
         if not live:
             raise all_out(targets)

@@ -38,7 +38,7 @@ class MemoryAttempt:
         chances: Sequence[float] = (1.0,),
         grant: Grant | None = None,
     ) -> None:
-        self.grant, self.usage = grant, NO_USAGE
+        self.grant, self.usage, self.fallback = grant, NO_USAGE, 0
         self.journal = journal or Journal()
         self.time_s = time_s
         self.waits: list[float] = []

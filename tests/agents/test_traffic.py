@@ -659,6 +659,30 @@ def test_a_named_model_takes_the_first_place_of_the_chain() -> None:
     story(told)
 
 
+def test_another_attempt_asks_the_next_model_of_the_chain_first() -> None:
+    """And begins again with the first one after the last; a model that is named has the first place once."""
+
+    async def told() -> None:
+        a, b = Client(A, reply()), Client(B, reply())
+        models = {
+            name: ModelSettings(name=name, endpoint=endpoint, id=name)
+            for name, endpoint in (("small", "a"), ("large", "a"), ("other", "b"))
+        }
+        stage = Stage(a, b, models=models, kinds={"default": Kind(name="default", models=("small", "other"))})
+
+        async def asked(named: str | None, before: int) -> str:
+            attempt = TimedAttempt()
+            attempt.fallback = before
+            answered, _ = await stage.ask(replace(REQUEST, model=named), attempt=attempt)
+            assert isinstance(answered, ModelReply)
+            return ((a.calls if answered.endpoint == "a" else b.calls)[-1])[1]
+
+        assert [await asked(None, n) for n in range(4)] == ["small", "other", "small", "other"]
+        assert [await asked("large", n) for n in range(3)] == ["large", "other", "large"]
+
+    story(told)
+
+
 def test_without_a_file_any_model_may_be_named_and_only_that_one_is_asked() -> None:
     """One that its endpoint does not have is out, and the others are not."""
 

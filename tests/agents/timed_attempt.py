@@ -25,6 +25,7 @@ class TimedAttempt:
         self, *, time_s: float = 120.0, chance: float = 0.5, slots: asyncio.Semaphore | None = None
     ) -> None:
         self.grant: Grant | None = None
+        self.fallback = 0
         self.usage = NO_USAGE
         self.errors: list[tuple[str, str, str, str]] = []
         self.calls: list[float] = []
