@@ -57,8 +57,8 @@ class Notebook:
 SPEC: Final = ToolSpec(
     name=WRITE,
     description=(
-        "Write a note that other sub-agents of this job may read, those that begin later. It replaces the note "
-        "of its topic that you were given; what somebody else has written meanwhile stays beside it, as "
+        "Write a note that other sub-agents of this job may read, those that begin later. It replaces that "
+        "of its topic which you were given; what somebody else has written meanwhile stays beside it, as "
         '{"merged": [...]}. Note what others need: a decision, a name, a fact found; not your result.'
     ),
     parameters={

@@ -100,9 +100,9 @@ class History:
                     self.ended.setdefault(task, event.at)
                 case _:
                     pass
-        if after.nodes and not self.nodes:
-            self.nodes = after.nodes
-            if PLAN in known:  # a goal may bring its plan
+        if after.nodes is not self.nodes:  # a plan may grow
+            first, self.nodes = not self.nodes, after.nodes
+            if first and PLAN in known:  # a goal may bring its plan
                 self.ended[PLAN] = event.at
 
     def _note_usage(self, event: Event) -> None:

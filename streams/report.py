@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from graphlib import TopologicalSorter
 from typing import Any
 
 from streams.core.events import Event
-from streams.core.states import Finished, New
+from streams.core.states import Finished, New, Node
 from streams.core.values import ANSWER, NO_USAGE, PLAN, JobId, TaskId, Usage
 from streams.history import History
 
@@ -156,12 +157,14 @@ def latency(measured: Iterable[int | None]) -> Latency:
 
 
 def critical_path(job: JobId, history: History) -> CriticalPath:
-    """The longest chain of *history* by run time. The plan's order lets one pass find it."""
+    """The longest chain of *history* by run time. In the plan's order one pass finds it."""
     ran = {task: history.ran_ms(task) or 0 for task in history.started}
     length = {PLAN: ran.get(PLAN, 0)}
     before: dict[TaskId, TaskId] = {}
-    for task, node in history.nodes.items():
-        before[task] = max(node.task.dep, key=lambda dep: length[dep], default=PLAN)
+    for task in _in_order(history.nodes):
+        spec = history.nodes[task].task
+        needed = (*spec.dep, spec.parent) if spec.parent else spec.dep
+        before[task] = max(needed, key=lambda name: length[name], default=PLAN)
         length[task] = length[before[task]] + ran.get(task, 0)
     before[ANSWER] = max(length, key=lambda task: length[task])
     chain = [ANSWER]
@@ -170,6 +173,17 @@ def critical_path(job: JobId, history: History) -> CriticalPath:
     both = ran.keys() & history.ended
     steps = tuple(Step(task=task, ms=ran[task]) for task in reversed(chain) if task in both)
     return CriticalPath(job=job, steps=steps, ms=sum(step.ms for step in steps))
+
+
+def _in_order(nodes: Mapping[TaskId, Node]) -> Iterable[TaskId]:
+    """Every sub-task after those it waited for: in a plan that grew they may stand behind it."""
+    if not any(node.task.parent for node in nodes.values()):
+        return nodes
+    needed = {
+        name: (*node.task.dep, *((node.task.parent,) if node.task.parent else ()))
+        for name, node in nodes.items()
+    }
+    return TopologicalSorter(needed).static_order()
 
 
 def to_dict(value: Report) -> dict[str, Any]:

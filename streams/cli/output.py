@@ -74,6 +74,8 @@ def print_answer(answer: "Answer", *, as_json: bool) -> None:
     notes.print(f"[{colour}]{answer.outcome}[/{colour}] [bold]{answer.job}[/bold]", soft_wrap=True)
     if answer.reason:
         say(notes, answer.reason)
+    for why in answer.refused:
+        say(notes, f"refused: {why}")
     if isinstance(answer.answer, Reference):
         notes.print(f"its value of {answer.answer.size} bytes is past its retention")
     elif isinstance(answer.value, str):

@@ -72,8 +72,9 @@ def said(event: Event) -> str:
             return f"{attempt(event)} in run {run}"
         case Planned(plan=plan, usage=usage):
             return f"{attempt(event)}: {len(plan)} sub-tasks{spent(usage)}"
-        case SubTaskSucceeded(result=result, usage=usage):
-            return f"{attempt(event)}: {shown(result)}{spent(usage)}"
+        case SubTaskSucceeded(result=result, usage=usage, proposed=proposed):
+            more = f", proposes {len(proposed)} sub-tasks" if proposed else ""
+            return f"{attempt(event)}: {shown(result)}{more}{spent(usage)}"
         case SubTaskFailed(kind=kind, reason=reason, final=final, retry_in=retry_in, usage=usage):
             then = "for good" if final else f"next attempt in {retry_in:.2f} s"
             return f"{attempt(event)}: {kind}, {cut(reason)} ({then}){spent(usage)}"

@@ -20,6 +20,7 @@ from streams.core.job import absorb
 from streams.core.money import lost_attempts, spent, unheard
 from streams.core.moves import put, spend
 from streams.core.opening import nodes_of
+from streams.core.replanning import standing as standing_in
 from streams.core.results import on_the_log, too_large
 from streams.core.states import Backoff, Finished, Job, New, Open, Succeeded, Waiting
 from streams.core.values import ANSWER, NO_USAGE, PLAN, Inline, TaskId
@@ -54,7 +55,7 @@ def reopening(
     """The event that opens a finished job again; None where its log lacks the beginning.
 
     Results that came after the time of their attempt, or after the job had ended, are kept, too: they
-    are paid for.
+    are paid for. What another plan took the place of is no part of it any more.
 
     What was granted to attempts that had begun and never told their end counts as spent.
 
@@ -80,7 +81,7 @@ def reopening(
         job=job.submitted.job,
         revision=finished.revision + 1,
         submitted=replace(job.submitted, plan=()),
-        plan=tuple(node.task for node in job.nodes.values()),
+        plan=tuple(job.nodes[name].task for name in standing_in(job)),
         kept=tuple(_kept(job, task, by_claim=task in large) for task in kept),
         tried=tuple(Tried(task=task, attempt=attempt) for task, attempt in tried.items() if attempt),
         redriven=tuple(

@@ -44,6 +44,8 @@ class Step:
         changes: Sub-tasks whose state it changed, released ones among them.
         orders: Commands it led to, where nothing but the job's own concurrency paces them.
         effects: The answer, or that the event is a dead letter.
+        changed: The job is another one than before; by a note, or by what waits for whom, without a change
+            of any state.
     """
 
     partition: int
@@ -56,11 +58,12 @@ class Step:
     changes: tuple[Change, ...] = ()
     orders: tuple[Order, ...] = ()
     effects: tuple[Effect, ...] = ()
+    changed: bool = False
 
     @property
     def absorbed(self) -> bool:
         """It changed nothing and asked for nothing: a repetition, or too late."""
-        return self.event is not None and self.before == self.after and not self.changes and not self.effects
+        return self.event is not None and not self.changed and not self.effects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +196,7 @@ def _step(before: Job, record: Record) -> tuple[Step, Job]:
             after=phase(before),
         ), before
     after, effects = absorb(before, event)
+    changed = after is not before
     orders: tuple[Order, ...] = ()
     if isinstance(after, Open) and (free := places(after)) > 0:
         lanes = after.submitted.lanes
@@ -211,6 +215,7 @@ def _step(before: Job, record: Record) -> tuple[Step, Job]:
         changes=_changes(before, after),
         orders=orders,
         effects=effects,
+        changed=changed,
     ), after
 
 
