@@ -39,24 +39,34 @@ REPLACED = "another plan took its place"
 
 
 def finish(
-    job: Open, event: Event, *, rule: str, reason: str = "", failed: bool = False
+    job: Open,
+    event: Event,
+    *,
+    rule: str,
+    reason: str = "",
+    failed: bool = False,
+    outcome: Outcome | None = None,
 ) -> tuple[Finished, tuple[Effect, ...]]:
     """End the job by *rule* with the answer that its results allow.
 
     What it is made of says :mod:`streams.core.answering`. ``partial`` as soon as one sub-task has no result,
     unless the rule is content with fewer; ``failed`` with fewer successes than the goal's join rule asks
     for, or where *failed* says that results do not matter.
+
+    Args:
+        outcome: Where it is not the results that decide it: there is no answer then.
     """
     submitted = job.submitted
     total = tally(job).total
-    outcome: Outcome
     answer: Value | None
     used: Sequence[TaskId] = ()
     if rule == "all_done" and job.decided.rule:
         rule = job.decided.rule
     content = rule in ENOUGH or job.decided.rule in ENOUGH
     few = not content and total > 0 and job.succeeded / total < submitted.goal.join.min_success_ratio
-    if failed or job.succeeded == 0 or few:
+    if outcome is not None:
+        answer = None
+    elif failed or job.succeeded == 0 or few:
         outcome, answer = "failed", None
     else:
         answer, used = the_answer(job, rule)

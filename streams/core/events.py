@@ -46,12 +46,17 @@ class JobSubmitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalRejected:
-    """Intake could not accept a goal whose id it could read; its record is a dead letter too."""
+    """Intake could not accept a goal whose id it could read; its record is a dead letter too.
+
+    Attributes:
+        rule: ``rejected``, or ``gate`` where the rules of its tenant's gate refuse it.
+    """
 
     job: JobId
     reason: str
     source: Source
     headers: tuple[Header, ...] = ()
+    rule: str = "rejected"
     at: int = 0
     offset: int = -1
 

@@ -1,12 +1,11 @@
 """The life of a job: one event after another, folded. Pure, so that a replay sees the same."""
 
-from dataclasses import replace
 from typing import TypeAlias, assert_never
 
-from streams.core import accounts, approvals, hedging, notes, placing, suspending
+from streams.core import accounts, approvals, gating, hedging, notes, placing, suspending
 from streams.core.admission import problems
 from streams.core.attempts import advance
-from streams.core.candidates import candidates
+from streams.core.beginning import begin
 from streams.core.commands import Answer, Bury
 from streams.core.due import deadline
 from streams.core.ending import Folded, finish
@@ -37,9 +36,9 @@ from streams.core.events import (
 from streams.core.money import charged
 from streams.core.opening import reopened
 from streams.core.paying import pay
-from streams.core.settling import settle, take_plan
-from streams.core.states import FIRST, Account, Finished, Job, New, Open, Ready, Revision, SubTaskState
-from streams.core.values import ANSWER, PLAN, TaskId
+from streams.core.settling import settle
+from streams.core.states import FIRST, Account, Finished, Job, New, Open, Revision
+from streams.core.values import ANSWER
 
 Carried: TypeAlias = SubTaskEvent | Told | FromOutside | FromAnAccount
 
@@ -124,13 +123,14 @@ def break_by(job: Job, event: Event, reason: str) -> Folded:
 def submit(job: Job, event: JobSubmitted) -> Folded:
     """Open the job; the same goal again changes nothing, and another one under its id is buried.
 
-    A goal that brings its plan is not planned: its sub-tasks open at once. One that was rejected and
-    comes back good is the same job, and its answer the next revision.
+    A goal that brings its plan is not planned: its sub-tasks open at once. One that was rejected at intake
+    and comes back good is the same job, and its answer the next revision; one that a person or the gate
+    refused is not.
     """
     match job:
         case New():
             return opened(event, FIRST)
-        case Finished(outcome="rejected", revision=last):
+        case Finished(outcome="rejected", digest="", revision=last):
             return opened(event, Revision(number=last + 1))
         case Open():
             known, told = job.submitted.goal.digest, f"which stands at {job.submitted.source}"
@@ -157,16 +157,8 @@ def opened(event: JobSubmitted, revision: Revision) -> Folded:
 
 def open_job(event: JobSubmitted, revision: Revision) -> Folded:
     """The job of a goal, on its way to this revision of its answer."""
-    if event.plan:
-        # From here on the nodes are the plan: the row that keeps the goal need not repeat it.
-        submitted = replace(event, plan=())
-        job = Open(submitted=submitted, nodes={}, states={}, revision=revision)
-        return take_plan(job, event, event.plan)
-    if candidacy := candidates(event.goal):
-        job = Open(submitted=event, nodes={}, states={}, revision=revision)
-        return take_plan(job, event, candidacy)
-    states: dict[TaskId, SubTaskState] = {PLAN: Ready()}
-    return Open(submitted=event, nodes={}, states=states, ready=(PLAN,), revision=revision), ()
+    job = Open(submitted=event, nodes={}, states={}, revision=revision)
+    return (gating.ask(job), ()) if event.goal.gate else begin(job, event)
 
 
 def reopen(job: Job, event: JobReopened) -> Folded:
@@ -191,7 +183,7 @@ def reopen(job: Job, event: JobReopened) -> Folded:
     limit = event.submitted.goal.limits.max_subtasks
     if event.plan and (wrong := problems(event.plan, max_subtasks=limit)):
         return job, (Bury(reason=f"its plan breaks the rules: {'; '.join(wrong)}"),)
-    again = reopened(event)
+    again = gating.again(event) or reopened(event)
     after, effects = settle(again, event) if again.nodes and ANSWER not in again.states else (again, ())
     after, asked = placing.enter(after, event)
     return after, (*effects, *asked)
@@ -207,7 +199,7 @@ def reject(job: Job, event: GoalRejected) -> Folded:
         id=own,
         tenant=tenant,
         outcome="rejected",
-        rule="rejected",
+        rule=event.rule,
         reason=event.reason,
         submitted_at=event.at,
         answered_at=event.at,

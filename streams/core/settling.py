@@ -7,7 +7,7 @@ from streams.core import replanning
 from streams.core.admission import problems
 from streams.core.commands import Effect
 from streams.core.ending import Folded, finish
-from streams.core.events import Event, JobSubmitted, Planned
+from streams.core.events import Event
 from streams.core.joining import join, voted
 from streams.core.money import over_budget
 from streams.core.opening import nodes_of
@@ -22,7 +22,7 @@ SINGLE = frozenset({"synthesize", "first", "rank"})
 """Strategies by which the result of a plan's only sub-task is the answer as it is."""
 
 
-def take_plan(job: Open, event: Planned | JobSubmitted, plan: Plan) -> Folded:
+def take_plan(job: Open, event: Event, plan: Plan) -> Folded:
     """Open the plan's sub-tasks; a plan that breaks the rules fails the job with the reasons."""
     if wrong := problems(plan, max_subtasks=job.submitted.goal.limits.max_subtasks):
         return finish(job, event, rule="planning", reason="; ".join(wrong), failed=True)

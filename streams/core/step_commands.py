@@ -1,6 +1,7 @@
 """What the steps of a job ask of the lanes."""
 
 from streams.core.commands import Command, Judge, MakeAnswer, MakePlan, RunSubTask, Verdict
+from streams.core.gating import gate_command
 from streams.core.replanning import failure
 from streams.core.results import results_of
 from streams.core.room import free
@@ -17,6 +18,8 @@ def step_command(job: Open, task: TaskId, state: Ready) -> Command:
     """
     step = job.steps[task]
     match step.role:
+        case "gate":
+            return gate_command(job, task, state)
         case "replan":
             return _replan(job, task, state, step)
         case "check" | "judge":

@@ -1,6 +1,6 @@
 """Steps: sub-tasks of the system's own, beside ``plan`` and ``answer``, and what becomes of their ends."""
 
-from streams.core import hedging
+from streams.core import gating, hedging
 from streams.core.ending import Folded
 from streams.core.events import SubTaskEvent, SubTaskSucceeded
 from streams.core.joining import join
@@ -14,6 +14,8 @@ __all__ = ["begin", "failed", "step_id", "succeeded"]
 def succeeded(job: Open, event: SubTaskSucceeded) -> Folded:
     """A step has its result; it stands in the states already."""
     match job.steps[event.task].role:
+        case "gate":
+            return gating.succeeded(job, event)
         case "replan":
             return settle(job, event)
         case "check" | "tie" | "judge" | "reduce":
@@ -27,6 +29,8 @@ def succeeded(job: Open, event: SubTaskSucceeded) -> Folded:
 def failed(job: Open, event: SubTaskEvent) -> Folded:
     """A step failed for good; it stands in the states already."""
     match job.steps[event.task].role:
+        case "gate":
+            return gating.failed(job, event)
         case "replan":
             return settle(job, event)
         case "check" | "tie" | "judge" | "reduce":
