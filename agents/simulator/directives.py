@@ -13,6 +13,9 @@ What the planner obeys, in the text of the goal:
 ``[[cycle once]]``      a plan with a cycle; when asked again, a good one
 ======================  ==========================================================================
 
+When it is asked again after a failure, it plans what failed once more, without the directives that it
+suffered by. With ``[[replan again]]`` they stay, and with ``[[replan cycle]]`` the new plan has a cycle.
+
 The plan is as large as asked for, also where that is more than is allowed. All other directives
 are copied to the goals of the sub-tasks; one that ends in ``@K`` to the K-th alone.
 
@@ -28,6 +31,14 @@ What a sub-agent suffers, by a directive in its goal or in its share of the inpu
 
 With ``planner``, ``synthesis``, ``reduction`` or ``judge`` at the end (``[[fail synthesis]]``) they strike
 there instead, where the goal of the job has them. Words that are none of these are left alone.
+
+What a sub-agent does with the tools of the system's own, where it is offered them:
+
+=============================  ===================================================================
+``[[map N]]``                  it proposes a further sub-task for each of N things
+``[[map N ever]]``             so do all of those
+``[[note TOPIC WORDS]]``       it writes a note; the plan grants it, where the goal has notes
+=============================  ===================================================================
 
 What is said, by a directive in the goal of the sub-task or of the job:
 

@@ -7,6 +7,7 @@ from typing import Any
 from agents.simulator import directives, enumeration
 from agents.simulator.asked import Asked
 from agents.simulator.directives import SHAPES, Directive
+from agents.simulator.replanning import another
 from agents.simulator.wording import head, slug
 
 Entry = dict[str, Any]
@@ -24,6 +25,15 @@ def plan(asked: Asked) -> list[Entry]:
     Raises:
         Rejected: a directive makes no sense.
     """
+    if asked.data.get("failure") is not None:
+        return another(asked)
+    entries = _planned(asked)
+    if asked.data.get("notes") is True and any(d.word == "note" for d in asked.directives):
+        entries = [{**entry, "notes": True} for entry in entries]
+    return entries
+
+
+def _planned(asked: Asked) -> list[Entry]:
     shape = next((d for d in asked.directives if d.word in SHAPES), None)
     others = tuple(d for d in asked.directives if d.word not in SHAPES)
     if shape is not None:

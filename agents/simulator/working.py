@@ -1,16 +1,17 @@
 """The simulated sub-agent: it calls the tools it can call, and answers with what they returned."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from agents.simulator.asked import Asked, Called, Offered
+from agents.simulator.behaviour import MODEL
+from agents.simulator.proposing import directed
 from agents.simulator.shapes import TYPES, is_a
+from agents.simulator.wanted import Wanted
 from agents.simulator.wording import CUT_FIELDS, LABEL, head, quote
 
-_CALL_TOKENS = 12  # what a tool call costs besides its name and arguments
 _NAME_CHARS = 100  # a longer text is no name of anything
 _LIMITS = (  # characters of a text and entries of a list, tried until the answer fits
     (300, 100_000),
@@ -22,19 +23,6 @@ _LIMITS = (  # characters of a text and entries of a list, tried until the answe
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A tool call to make."""
-
-    name: str
-    arguments: str
-
-    @property
-    def tokens(self) -> int:
-        """Output tokens it costs."""
-        return (len(self.name) + len(self.arguments.encode())) // 4 + _CALL_TOKENS
-
-
 def work(asked: Asked) -> tuple[Wanted, ...] | str:
     """The next turn: tool calls to make side by side, or the answer.
 
@@ -43,7 +31,7 @@ def work(asked: Asked) -> tuple[Wanted, ...] | str:
     if (words := _told_to_say(asked)) is not None:
         return words
     items = _items(asked)
-    wanted = _wanted(asked.tools, items)
+    wanted = [*directed(asked), *_wanted(asked.tools, items)]
     made = {(call.name, call.arguments) for call in asked.called}
     due = {(call.name, call.arguments): call for call in wanted if (call.name, call.arguments) not in made}
     if due:
@@ -58,9 +46,12 @@ def _told_to_say(asked: Asked) -> str | None:
     for each in asked.directives:
         if each.word != "say" or each.only is not None:
             continue
-        *words, by, model = (*each.args, "", "") if "by" not in each.args[-2:-1] else each.args
-        if not by or model == asked.model:
-            return " ".join(words).strip()
+        words = list(each.args)
+        if words[-2:-1] == ["by"] and words[-1].startswith(MODEL):
+            *words, _, model = words
+            if model != asked.model:
+                continue
+        return " ".join(words)
     return None
 
 
