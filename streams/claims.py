@@ -10,7 +10,7 @@ from typing import Final, TypeVar, overload
 import orjson
 
 from streams.core.commands import Answer, Command, Judge, MakeAnswer, MakePlan, RunSubTask, TaskResult
-from streams.core.events import SubTaskSucceeded
+from streams.core.events import ChildAnswered, SubTaskSucceeded
 from streams.core.values import Inline, Json, Reference, Value
 from streams.delivery import Sender
 from streams.log import LogUnavailable, Reader, Record, RecordRefused
@@ -225,11 +225,14 @@ def _result(reference: Reference, records: list[Record]) -> Json:
     if len(records) != 1:
         raise ValueLost(f"{_place(reference)}: a result stands in one event")
     event = read_event(records[0])
-    if not isinstance(event, SubTaskSucceeded) or not isinstance(event.result, Inline):
-        raise ValueLost(f"{_place(reference)}: the event there has no result")
+    match event:
+        case SubTaskSucceeded(result=Inline(value=value)) | ChildAnswered(answer=Inline(value=value)):
+            pass
+        case _:
+            raise ValueLost(f"{_place(reference)}: the event there has no result")
     if not reference.digest:  # the fold, which makes such references, has no JSON to take one of
-        return event.result.value
-    return _checked(reference, orjson.dumps(event.result.value))
+        return value
+    return _checked(reference, orjson.dumps(value))
 
 
 def _checked(reference: Reference, value_json: bytes) -> Json:

@@ -1,9 +1,10 @@
-"""Intake: goals become jobs. What it cannot read is a dead letter, and nothing stops it."""
+"""Intake: goals become jobs, and what people say of jobs reaches them. What it cannot read is a dead letter."""
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Final
 
 import structlog
@@ -11,7 +12,7 @@ import structlog
 from agents.configuration.values import Configuration
 from streams import dead_letters
 from streams.claims import check_in
-from streams.core.events import GoalRejected, JobSubmitted
+from streams.core.events import FromOutside, GoalRejected, JobSubmitted
 from streams.core.goal import Source
 from streams.core.values import INLINE_BYTES, PLAN, Inline, JobId, Value
 from streams.delivery import Sender
@@ -23,6 +24,7 @@ from streams.wire.envelope import Unwritable
 from streams.wire.events import write_event
 from streams.wire.goals import BadGoal, read_goal
 from streams.wire.headers import read_headers, too_many
+from streams.wire.outside import BadWord, read_word
 from streams.wire.values import write_value
 
 IN_FLIGHT: Final = 128
@@ -82,7 +84,7 @@ class Intake:
         try:
             async for delivery in deliveries:
                 await slots.acquire()
-                task = asyncio.create_task(self.take_in(delivery.record))
+                task = asyncio.create_task(self.take_in(delivery.record, waiting))
                 waiting.append((delivery, task))
                 task.add_done_callback(acknowledge)
             await asyncio.gather(*(task for _, task in waiting))
@@ -92,12 +94,21 @@ class Intake:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
 
-    async def take_in(self, record: Record) -> None:
-        """Bring one record to where it belongs; back once it is there. No record makes it raise."""
+    async def take_in(
+        self, record: Record, line: "Iterable[tuple[Delivery, asyncio.Task[None]]]" = ()
+    ) -> None:
+        """Bring one record to where it belongs; back once it is there. No record makes it raise.
+
+        Args:
+            line: What is under way of its partition, in its order, this record among it.
+        """
         # Before anything is taken of it: digests and claim checks are of what stands on the log.
         value, headers = self._redactor.record(record.value, record.headers)
         record = replace(record, value=value, headers=headers)
         try:
+            if (word := read_word(record)) is not None:
+                await self._pass_on(record, word, [task for _, task in line])
+                return
             goal = await self._read(record)
             if isinstance(goal, BadGoal):
                 await self._refuse(record, goal.reason, goal.job)
@@ -111,6 +122,17 @@ class Intake:
             # from us: it must not hold up the others.
             self._log.exception("goal_broke_intake", **_where(record))
             await self._bury(record, f"intake failed on it: {type(error).__name__}: {error}")
+
+    async def _pass_on(
+        self, record: Record, word: FromOutside | BadWord, line: "Sequence[asyncio.Task[None]]"
+    ) -> None:
+        """Tell a job what a person says of it; the goals that stand before it come first."""
+        if isinstance(word, BadWord):
+            await self._bury(record, word.reason)
+            return
+        if before := list(takewhile(lambda task: task is not asyncio.current_task(), line)):
+            await asyncio.wait(before)
+        await self._send(word)
 
     async def _read(self, record: Record) -> JobSubmitted | BadGoal:
         if len(record.value or b"") <= LARGE:
@@ -155,7 +177,7 @@ class Intake:
         self._log.warning("goal_refused", job=job, reason=reason, **_where(record))
         await dead_letters.bury(self._sender, record, reason)
 
-    async def _send(self, event: JobSubmitted | GoalRejected) -> None:
+    async def _send(self, event: JobSubmitted | GoalRejected | FromOutside) -> None:
         await self._sender.deliver(
             JOB_EVENTS,
             write_event(event),

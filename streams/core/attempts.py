@@ -47,16 +47,15 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
     pacing, must see the same life. So an overdue start is not rechecked against its release.
     """
     match event, state:
-        case SubTaskStarted(attempt=attempt, run=run), (
-            Ready(attempt=now, grant=grant) | Released(attempt=now, grant=grant)
-        ) if attempt == now:
-            return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at, grant=grant)}), ()
-        case SubTaskStarted(attempt=attempt, run=run), Running(attempt=now, run=before, grant=grant) if (
-            attempt == now
+        case SubTaskStarted(attempt=attempt, run=run), (Ready() | Released() | Running()) if (
+            attempt == state.attempt and event.number == (state.resume.number if state.resume else 0)
         ):
-            if run == before:
+            if isinstance(state, Running) and state.run == run:
                 return job, ()
-            return put(job, {event.task: Running(attempt=attempt, run=run, since=event.at, grant=grant)}), ()
+            running = Running(
+                attempt=attempt, run=run, since=event.at, grant=state.grant, resume=state.resume
+            )
+            return put(job, {event.task: running}), ()
         case SubTaskFailed(kind=kind, attempt=attempt), _ if (
             kind == UNREADABLE and attempt == job.revision.before(event.task)
         ):
@@ -100,7 +99,9 @@ def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed, grant: Gra
         case SubTaskFailed(kind=kind, reason=reason, retry_in=retry_in):
             return fail(job, event, kind, reason, retry_in, final=event.final)
         case Planned(plan=plan):
-            return settle(taken(job, event), event) if event.task in job.steps else take_plan(job, event, plan)
+            return (
+                settle(taken(job, event), event) if event.task in job.steps else take_plan(job, event, plan)
+            )
         case SubTaskSucceeded(result=result, size=size, attempt=attempt):
             if event.task == PLAN:
                 return finish(job, event, rule="planning", reason="the planner sent no plan", failed=True)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from streams.core.answering import ENOUGH, cited, shortfall, the_answer
+from streams.core.answering import ENOUGH, cited, shortfall, the_answer, votes
 from streams.core.commands import Answer, Effect, Outcome, TaskReport
 from streams.core.events import Event, Planned, SubTaskFailed, SubTaskSucceeded
+from streams.core.holding import hold_answer, publishable
 from streams.core.money import outlay, spent
 from streams.core.results import ended
 from streams.core.room import tally
@@ -46,8 +47,8 @@ def finish(
     reason: str = "",
     failed: bool = False,
     outcome: Outcome | None = None,
-) -> tuple[Finished, tuple[Effect, ...]]:
-    """End the job by *rule* with the answer that its results allow.
+) -> Folded:
+    """End the job by *rule* with the answer that its results allow, once a person has approved it if need be.
 
     What it is made of says :mod:`streams.core.answering`. ``partial`` as soon as one sub-task has no result,
     unless the rule is content with fewer; ``failed`` with fewer successes than the goal's join rule asks
@@ -68,6 +69,11 @@ def finish(
         answer = None
     elif failed or job.succeeded == 0 or few:
         outcome, answer = "failed", None
+    elif rule == "deadline" and not publishable(job):
+        outcome, answer = "failed", None
+        reason = f"{reason} before a person approved the answer"
+    elif not publishable(job):
+        return hold_answer(job, event, rule=rule, reason=reason, failed=failed)
     else:
         answer, used = the_answer(job, rule)
         short = shortfall(job)
@@ -99,7 +105,9 @@ def finish(
         contradictions=job.decided.contradictions,
         refused=job.decided.refused,
         replans=job.decided.replans,
-        votes=job.decided.votes,
+        votes=votes(job),
+        parent=submitted.goal.parent,
+        by=job.decided.by,
     )
     marker = Finished(
         digest=submitted.goal.digest,

@@ -70,12 +70,14 @@ class SubTaskStarted:
     Attributes:
         attempt: Counts from 1.
         run: The worker process's own name for its life, new at every start.
+        number: How often the attempt was suspended before.
     """
 
     job: JobId
     task: TaskId
     attempt: int
     run: str
+    number: int = 0
     at: int = 0
     offset: int = -1
 
@@ -273,6 +275,7 @@ class SubTaskSuspended:
     """An attempt waits for a person or for a child job, without slot and place; it goes on from its journal.
 
     Attributes:
+        number: How often it was suspended, this time among them.
         on: What it waits for.
         call: The id of the tool call that waits.
         tool: The tool's name, for a person.
@@ -291,6 +294,7 @@ class SubTaskSuspended:
     args: Json = None
     child: JobId | None = None
     journal: tuple[int, ...] = ()
+    number: int = 1
     ran_ms: int = 0
     at: int = 0
     offset: int = -1
@@ -303,6 +307,7 @@ class ChildAnswered:
     Attributes:
         call: The tool call that waits.
         answer: The child's answer, None where there is none.
+        size: Bytes of its JSON, as far as that is known.
         reason: Why there is none, or not a whole one.
     """
 
@@ -313,6 +318,7 @@ class ChildAnswered:
     child: JobId
     outcome: str
     answer: Value | None = None
+    size: int = 0
     reason: str = ""
     at: int = 0
     offset: int = -1
@@ -348,6 +354,7 @@ class ApprovalGiven:
         what: Which of the things that wait; None: all.
         task: The sub-task whose tool call waits; None: all.
         by: Who says so.
+        source: Where the record stands that says so: told twice it counts once, whatever waits by then.
     """
 
     job: JobId
@@ -355,6 +362,7 @@ class ApprovalGiven:
     task: TaskId | None = None
     by: str = ""
     reason: str = ""
+    source: Source | None = None
     at: int = 0
     offset: int = -1
 
@@ -368,6 +376,7 @@ class ApprovalRefused:
     task: TaskId | None = None
     by: str = ""
     reason: str = ""
+    source: Source | None = None
     at: int = 0
     offset: int = -1
 
@@ -379,6 +388,7 @@ class JobCancelled:
     job: JobId
     by: str = ""
     reason: str = ""
+    source: Source | None = None
     at: int = 0
     offset: int = -1
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from streams.core.admission import dependants
 from streams.core.events import JobReopened
+from streams.core.holding import hold_plan
 from streams.core.plan import Plan
 from streams.core.states import Node, Open, Ready, Released, Revision, SubTaskState, Succeeded, Waiting
 from streams.core.values import ANSWER, PLAN, TaskId
@@ -21,7 +22,8 @@ def nodes_of(plan: Plan) -> dict[TaskId, Node]:
 def reopened(event: JobReopened) -> Open:
     """The job as *event* brings it: what succeeded stays, all else is as if it had never run.
 
-    A redriven command is out already; any other sub-task begins with the attempt after its last one.
+    A redriven command is out already; any other sub-task begins with the attempt after its last one. What a
+    person approved before is asked for again.
     """
     nodes = nodes_of(event.plan)
     revision = Revision(number=event.revision, opened_at=event.at, tried=event.tried)
@@ -52,7 +54,7 @@ def reopened(event: JobReopened) -> Open:
         states[PLAN] = begun(PLAN)
     elif succeeded == len(nodes) and ANSWER in event.redriven:
         states[ANSWER] = begun(ANSWER)
-    return Open(
+    again = Open(
         submitted=event.submitted,
         nodes=nodes,
         states=ordered(states, nodes),
@@ -62,6 +64,7 @@ def reopened(event: JobReopened) -> Open:
         usage=event.spent,
         revision=revision,
     )
+    return hold_plan(again, event.at) if nodes else again
 
 
 def ordered(states: Mapping[TaskId, SubTaskState], nodes: Iterable[TaskId]) -> dict[TaskId, SubTaskState]:

@@ -16,9 +16,9 @@ def enter(job: Job, event: Event) -> Folded:
     """A job that has just been opened: where its tenant has limits it asks for a place before all else."""
     if not isinstance(job, Open) or not job.submitted.goal.rules.limited:
         return job, ()
-    before = job.decided.hold
-    then = before.on if before is not None and before.on in ("plan", "answer") else ""
-    hold = Hold(on="place", since=event.at, then=then)
+    before, hold = job.decided.hold, Hold(on="place", since=event.at)
+    if before is not None and before.on in ("plan", "answer"):
+        hold = replace(before, on="place", since=event.at, then=before.on)
     held = replace(job, decided=replace(job.decided, hold=hold, asked=1, given=0, short="", before=job.usage))
     return held, (Tell(event=place_asked(held)),)
 
@@ -61,7 +61,7 @@ def given(job: Open, event: PlaceGiven | MoneyGiven) -> Folded:
             if decided.given:
                 return job, ()
             if hold is not None and hold.on == "place":
-                hold = Hold(on=hold.then, since=event.at) if hold.then else None
+                hold = replace(hold, on=hold.then, since=event.at, then="") if hold.then else None
             return replace(job, decided=replace(decided, hold=hold, given=1, lease=lease)), ()
         case MoneyGiven(n=n, more=gift, reason=reason):
             if n != decided.asked or decided.given == n:

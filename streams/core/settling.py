@@ -8,6 +8,7 @@ from streams.core.admission import problems
 from streams.core.commands import Effect
 from streams.core.ending import Folded, finish
 from streams.core.events import Event
+from streams.core.holding import hold_plan
 from streams.core.joining import join, voted
 from streams.core.money import over_budget
 from streams.core.opening import nodes_of
@@ -30,7 +31,8 @@ def take_plan(job: Open, event: Event, plan: Plan) -> Folded:
         task.id: Waiting(missing=len(set(task.dep))) if task.dep else Ready() for task in plan
     }
     ready = tuple(task.id for task in plan if not task.dep)
-    return settle(replace(job, nodes=nodes_of(plan), states=states, ready=ready, outstanding=0), event)
+    planned = replace(job, nodes=nodes_of(plan), states=states, ready=ready, outstanding=0)
+    return settle(hold_plan(planned, event.at), event)
 
 
 def settle(job: Open, event: Event) -> Folded:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-from streams.core.commands import Contradiction, Duplicate, Outcome, Part, Resume, Votes
+from streams.core.commands import CallEnded, Contradiction, Duplicate, Outcome, Part, Resume, Votes
 from streams.core.events import JobSubmitted, Tried
-from streams.core.goal import Approval
+from streams.core.goal import Approval, Source
 from streams.core.guests import Guests
 from streams.core.plan import SubTask
 from streams.core.values import NO_USAGE, Grant, JobId, Json, TaskId, Usage, Value
@@ -215,6 +215,15 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Early:
+    """A child's answer that came before the word that this attempt waits for it."""
+
+    task: TaskId
+    attempt: int
+    ended: CallEnded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
     """What the job's rules have decided so far.
 
@@ -222,6 +231,8 @@ class Decided:
         hold: What the job waits for.
         approved: What a person has let pass.
         by: Who that was, last.
+        heard: Where the records stand by which they said so, the newest ones.
+        early: Answers of children that nobody waits for yet, at most one a sub-task.
         lease: What the job may spend of its tenant's day. None: any amount.
         asked: How often it has asked the account in this revision.
         given: The last asking that the account has answered.
@@ -238,6 +249,8 @@ class Decided:
     hold: Hold | None = None
     approved: tuple[Approval, ...] = ()
     by: str = ""
+    heard: tuple[Source, ...] = ()
+    early: tuple[Early, ...] = ()
     lease: Grant | None = None
     asked: int = 0
     given: int = 0

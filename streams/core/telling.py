@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from streams.core.commands import Answer, Tell
-from streams.core.events import ChildAnswered, PlaceReturned
-from streams.core.states import Open
-from streams.core.values import ACCOUNT, JobId, Usage
+from streams.core.events import ChildAnswered, JobCancelled, PlaceReturned
+from streams.core.states import Open, Succeeded, Suspended
+from streams.core.values import ACCOUNT, INLINE_SET_BYTES, Inline, JobId, Usage, Value
 
 
 def told(job: Open, answer: Answer, *, spent: Usage) -> Iterator[Tell]:
@@ -25,15 +25,28 @@ def told(job: Open, answer: Answer, *, spent: Usage) -> Iterator[Tell]:
                 child=answer.job,
                 outcome=answer.outcome,
                 answer=answer.answer,
+                size=_size(job, answer.answer),
                 reason=answer.reason,
             )
         )
+    for state in job.states.values():
+        if isinstance(state, Suspended) and state.child is not None:
+            reason = f"{answer.job}, which waited for it, has ended"
+            yield Tell(event=JobCancelled(job=state.child, by="its parent", reason=reason))
     if job.decided.asked:
         yield Tell(
             event=PlaceReturned(
                 job=account_of(answer.job), of=answer.job, revision=answer.revision, spent=spent
             )
         )
+
+
+def _size(job: Open, answer: Value | None) -> int:
+    """Bytes of an answer's JSON: those of the result that it is, or as much as there may be inline."""
+    if not isinstance(answer, Inline):
+        return 0 if answer is None else answer.size
+    results = (state for state in job.states.values() if isinstance(state, Succeeded))
+    return next((state.size for state in results if state.result is answer), INLINE_SET_BYTES)
 
 
 def account_of(job: JobId) -> JobId:

@@ -54,15 +54,21 @@ class BadGoal:
     job: JobId | None = None
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """The record is no goal; the message says why."""
 
 
-class _Ambiguous(Exception):
-    """The record's JSON has no one meaning; *fields* are those of which nobody doubts what they say."""
+class Ambiguous(Exception):
+    """The record's JSON has no one meaning.
+
+    Attributes:
+        fields: Those of which nobody doubts what they say.
+        whole: All of it, as one of its readers would take it.
+    """
 
     def __init__(self, error: NoOneMeaning, value: Json) -> None:
         super().__init__(f"the value has no one meaning: {error}")
+        self.whole = value
         whole = isinstance(value, Mapping) and error.key not in _NAMING
         self.fields: Mapping[str, Json] = value if isinstance(value, Mapping) and whole else {}
 
@@ -81,18 +87,18 @@ def read_goal(
     named: str | None = None
     written: Mapping[str, Json] = {}
     try:
-        event, value, content_type = _opened(record)
+        event, value, content_type = opened(record)
         named = event.job_id if event else None
-        written = _object(value, content_type)
+        written = fields_in(value, content_type)
         fields = read_fields(written)
         digest = _digest(fields)
         if configured is not None:
             fields = resolved(written, fields, configured)
         plan = brought_plan(fields)
         _carry(record.headers)
-    except _Ambiguous as error:
+    except Ambiguous as error:
         return BadGoal(reason=str(error), job=_job(error.fields, None))
-    except (_Refused, BadCloudEvent, BadFields, Unreadable) as error:
+    except (Refused, BadCloudEvent, BadFields, Unreadable) as error:
         return BadGoal(reason=str(error), job=_job(written, named))
     derived = f"{record.topic}-{record.partition}-{record.offset}"
     return JobSubmitted(
@@ -115,18 +121,18 @@ def _ruled(goal: Goal, configured: Configuration | None) -> Goal:
 
 def _carry(headers: Headers) -> None:
     if crowd := too_many(headers):
-        raise _Refused(crowd)
+        raise Refused(crowd)
 
 
-def _opened(record: Record) -> "tuple[CloudEvent | None, bytes | Json, str]":
+def opened(record: Record) -> "tuple[CloudEvent | None, bytes | Json, str]":
     """The record's CloudEvent, if it is one; the goal in it, bytes or JSON; its content type."""
     if record.value is None:
-        raise _Refused("the record has no value (a tombstone)")
+        raise Refused("the record has no value (a tombstone)")
     headers = cloud_events.attributes(record.headers)
     content_type = cloud_events.media_type(headers.get("content-type", ""))
     event: CloudEvent | None = None
     if content_type.startswith(cloud_events.BATCH):
-        raise _Refused("a batch of CloudEvents: send one event a record")
+        raise Refused("a batch of CloudEvents: send one event a record")
     if content_type == cloud_events.STRUCTURED:
         event = cloud_events.open_structured(_json(record.value.removeprefix(_BOM)))
     elif "ce_specversion" in headers:
@@ -138,14 +144,14 @@ def _opened(record: Record) -> "tuple[CloudEvent | None, bytes | Json, str]":
     return event, event.data, cloud_events.media_type(event.content_type)
 
 
-def _object(value: "bytes | Json", content_type: str) -> Mapping[str, Json]:
+def fields_in(value: "bytes | Json", content_type: str) -> Mapping[str, Json]:
     """The goal's fields; text is the goal itself."""
     if isinstance(value, bytes):
         value = _read(value, content_type)
     if isinstance(value, str):
         return {"goal": value}
     if not isinstance(value, Mapping):
-        raise _Refused(f"a goal is text or a JSON object, not {_JSON_NAMES.get(type(value), 'this')}")
+        raise Refused(f"a goal is text or a JSON object, not {_JSON_NAMES.get(type(value), 'this')}")
     return value
 
 
@@ -168,9 +174,9 @@ def _read(data: bytes, content_type: str) -> Json:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise _Refused(f"the value is not UTF-8: {error.reason} at byte {error.start}") from None
+        raise Refused(f"the value is not UTF-8: {error.reason} at byte {error.start}") from None
     if "\x00" in text:
-        raise _Refused("the value is binary: it has a zero byte (a schema registry's frame is not read)")
+        raise Refused("the value is binary: it has a zero byte (a schema registry's frame is not read)")
     if is_text:
         return text
     try:
@@ -191,7 +197,7 @@ def _json(data: bytes) -> Json:
     try:
         decode(data.strip().decode())
     except NoOneMeaning as error:
-        raise _Ambiguous(error, {} if cloud_events.is_structured(value) else value) from None
+        raise Ambiguous(error, {} if cloud_events.is_structured(value) else value) from None
     return value
 
 
@@ -212,7 +218,7 @@ def _digest(fields: GoalFields) -> str:
     try:
         return sha256(orjson.dumps(meaning, option=orjson.OPT_SORT_KEYS)).hexdigest()
     except orjson.JSONEncodeError as error:
-        raise _Refused(f"the goal has no JSON: {error}") from None
+        raise Refused(f"the goal has no JSON: {error}") from None
 
 
 def _goal(fields: GoalFields, digest: str) -> Goal:

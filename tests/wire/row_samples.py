@@ -10,6 +10,7 @@ from streams.core.plan import SubTask
 from streams.core.states import (
     Backoff,
     Decided,
+    Early,
     Failed,
     Finished,
     Hedged,
@@ -30,7 +31,7 @@ from streams.core.states import (
 )
 from streams.core.values import Grant, Inline
 from streams.wire.rows import AccountRow, GoalRow, GuestRow, JobRow, NoteRow, PositionRow, Row, SubTaskRow
-from tests.wire.samples import CHECK, GRANT, SAMPLES, USAGE
+from tests.wire.samples import CHECK, GRANT, SAMPLES, SOURCE, USAGE
 
 SUBMITTED = replace(SAMPLES["job-events"][0], at=1_790_000_000_000, offset=41)
 TASK = SubTask(id="read-3", goal="Read it", kind="extract", dep=("list",), model="kimi-k2.6", input=(2, 2))
@@ -80,6 +81,8 @@ ROWS: Final[dict[str, Row]] = {
             ),
             approved=("plan",),
             by="ada@example",
+            heard=(SOURCE,),
+            early=(Early(task="read-3", attempt=2, ended=RESUME.ended[0]),),
             lease=GRANT,
             asked=2,
             given=1,

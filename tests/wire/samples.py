@@ -228,6 +228,7 @@ SAMPLES: dict[str, list[Any]] = {
             args={"goal": "Audit attrs"},
             child="acme/audit-7-c1",
             journal=(17, 19),
+            number=2,
             ran_ms=840,
         ),
         ChildAnswered(
@@ -236,12 +237,18 @@ SAMPLES: dict[str, list[Any]] = {
             child="acme/audit-7-c1",
             outcome="partial",
             answer=CHECK,
+            size=600_000,
             reason="1 of 2 sub-tasks succeeded",
         ),
         NoteWritten(**ATTEMPT, call="call_4", topic="licences", value=Inline(value="MIT"), base=2, size=5),
-        ApprovalGiven(job=JOB, what="plan", task="read-3", by="ada@example", reason="fine"),
-        ApprovalRefused(job=JOB, what="answer", task="read-3", by="ada@example", reason="not this"),
-        JobCancelled(job=JOB, by="ada@example", reason="no longer needed"),
+        ApprovalGiven(
+            job=JOB, what="plan", task="read-3", by="ada@example", reason="fine", source=SOURCE
+        ),
+        ApprovalRefused(
+            job=JOB, what="answer", task="read-3", by="ada@example", reason="not this", source=SOURCE
+        ),
+        JobCancelled(job=JOB, by="ada@example", reason="no longer needed", source=SOURCE),
+        SubTaskStarted(**ATTEMPT, run="w1-5f3a", number=2),
         PlaceAsked(
             job="acme/@account",
             of=JOB,
