@@ -11,6 +11,7 @@ import structlog
 from agents.crew import assemble
 from agents.ports import Crew
 from streams.delivery import Sender
+from streams.hedges import repeatable
 from streams.intake import Intake
 from streams.kafka.faust_agents import FaustAgents
 from streams.kafka.log import KafkaLog
@@ -64,7 +65,7 @@ async def run_parts(
     """The parts, side by side, until *stop* is set or one of them ends."""
     run = new_run()
     logger = structlog.get_logger().bind(run=run)
-    orchestrator = Orchestrator(log, settings)
+    orchestrator = Orchestrator(log, settings, may_repeat=repeatable(crew.tools))
     sender = Sender(log.producer, log.outage.suspect)
     lanes = Lanes(log, sender, settings, crew, run=run, monotonic=time.monotonic)
     intake = Intake(

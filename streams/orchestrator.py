@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import structlog
 
 from streams.core.commands import Bury, Command, Effect, Tell
-from streams.core.events import Event, JobBroken
+from streams.core.events import Event, HedgeDue, JobBroken
 from streams.core.job import absorb
 from streams.core.pacing import Pacing
 from streams.core.release import lane_of
@@ -29,6 +29,7 @@ from streams.effects import (
     row_of,
 )
 from streams.gaps import awaits
+from streams.hedges import HedgeTimers, MayRepeat, RunTimes, without_tools
 from streams.log import (
     Claim,
     Fenced,
@@ -71,10 +72,19 @@ class Orchestrator:
 
     Args:
         chance: Numbers between 0 and 1, for the jitter of backoffs.
+        may_repeat: Of the tools of a sub-task, whether it may run twice at once.
     """
 
-    def __init__(self, log: Log, settings: Settings, *, chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self,
+        log: Log,
+        settings: Settings,
+        *,
+        chance: Callable[[], float] = random.random,
+        may_repeat: MayRepeat = without_tools,
+    ) -> None:
         self._log, self._settings, self._chance = log, settings, chance
+        self._times, self._may_repeat = RunTimes(), may_repeat
         self._suspects: dict[int, Suspect] = {}
         self._condemned: dict[int, set[int]] = {}
 
@@ -115,6 +125,8 @@ class Orchestrator:
                 reader=self._log,
                 table=table,
                 timers=timers,
+                times=self._times,
+                hedges=HedgeTimers(self._times, self._may_repeat),
                 settings=self._settings,
             )
             suspect = self._suspects.pop(number, None)
@@ -144,11 +156,14 @@ class Partition:
         reader: Reader,
         table: Table,
         timers: Timers,
+        times: RunTimes,
+        hedges: HedgeTimers,
         settings: Settings,
     ) -> None:
         self._claim, self._transactions = claim, transactions
         self._producer, self._reader = producer, reader
         self._table, self._timers, self._settings = table, timers, settings
+        self._times, self._hedges = times, hedges
         # No more than keeps every slot busy: what is out when its job ends is run for nothing.
         self._pacing = Pacing(min(settings.window, TWICE * settings.concurrency))
         self._monotonic = asyncio.get_running_loop().time
@@ -166,6 +181,7 @@ class Partition:
             self._pacing.touch(New(), job)
         for job in self._table.open_jobs():
             self._timers.arm(New(), job, ahead=self._ahead())
+            self._hedges.arm(New(), job)
         for account in self._table.accounts():
             self._timers.arm(New(), account)
         self._log.info("partition_owned", position=self._table.position, finished=self._table.finished)
@@ -185,7 +201,10 @@ class Partition:
                 else:
                     # Up to the suspect's end nothing is staged: the next owner begins where this fails.
                     await self.step(part, staging=suspect is None or part[0].offset >= suspect.end)
-            for event in self._timers.due(self._table.__getitem__):
+            for event in (
+                *self._timers.due(self._table.__getitem__),
+                *self._hedges.due(self._table.__getitem__, self._timers.now()),
+            ):
                 await self._tell(event)
             if self._stage_is_over():
                 await self.step((), staging=False)
@@ -203,7 +222,8 @@ class Partition:
 
     def _patience(self) -> float | None:
         """Seconds to wait for events: until the staged ones must land, or a timer is due."""
-        waits = [wait for wait in (self._timers.wait(),) if wait is not None]
+        timers = self._timers.wait(), self._hedges.wait(self._timers.now())
+        waits = [wait for wait in timers if wait is not None]
         if self._staged_since is not None:
             waits.append(self._staged_since + self._settings.stage_s - self._monotonic())
         # A clock need not move in less than a millisecond: to wait for less could wait for ever.
@@ -233,6 +253,7 @@ class Partition:
             self._table[after.submitted.job] = after
         for job, before in touched.items():
             self._timers.arm(before, self._table[job], ahead=self._ahead())
+            self._hedges.arm(before, self._table[job])
         self._staged += len(records)
         commands = [command for _, given in released for command in given]
         if staging and not commands and not asked and self._staged < STAGED_EVENTS:
@@ -259,10 +280,14 @@ class Partition:
                 self._words.append(word)
             return (Bury(reason=str(error)),)
         before = self._table[event.job]
+        self._times.learn(before, event)
         after, effects = absorb(before, event)
         if after is not before:
             touched.setdefault(event.job, before)
             self._table[event.job] = after
+            if isinstance(event, HedgeDue):
+                names = {"job": event.job, "task": event.task, "attempt": event.attempt}
+                self._log.info("hedge_begun", **names, after_ms=event.after_ms)
         return effects
 
     def _order(self, command: Command) -> Sending | None:

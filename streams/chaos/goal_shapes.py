@@ -106,6 +106,14 @@ def _late(chance: Random) -> Fields:
     return _words("[[plan 4]] [[slow 4 @2]]", deadline_s=round(chance.uniform(1.0, 8.0), 1))
 
 
+def _hedged(chance: Random) -> Fields:
+    """Slow ones are overtaken; or the hedge fails, or is as slow."""
+    ordeal = chance.choice(("slow 20", "slow 9", "flaky 1"))
+    directives = f"[[plan {chance.choice((12, 14, 20))}]] [[{ordeal} @{chance.randint(1, 12)}]]"
+    hedge: Fields = {"share": chance.choice((0.05, 0.2, 1.0)), "floor_s": chance.choice((0.1, 1.0))}
+    return _words(directives, hedge=hedge, limits={"timeout_s": chance.choice((15.0, 120.0))})
+
+
 def _poor(chance: Random) -> Fields:
     return _words("[[chain 4]]", budget={"calls": chance.randint(1, 4)})
 
@@ -119,7 +127,7 @@ def refused(chance: Random) -> Fields:
 SHAPES: Final[tuple[Shape, ...]] = (
     *(_fan_out, _fan_out, _fan_out, _chain, _chain, _diamond, _diamond, _join, _join),
     *(_failing, _failing, _flaky, _without_models, _without_models, _in_words, _of_items, _checked_in),
-    *(_own_graph, _own_graph, _replanned, _hanging, _late, _poor, refused),
+    *(_own_graph, _own_graph, _replanned, _hanging, _late, _late, _hedged, _hedged, _poor, refused),
 )
 """As often as they stand here. All but those with a deadline or a budget have one possible answer."""
 

@@ -71,9 +71,14 @@ def may_hedge(job: Open, task: TaskId) -> bool:
         return False
     if hedge_id(node) in job.states:
         return False  # of a sub-task of an earlier plan: no two attempts have one name
-    if len(job.decided.hedged) >= ceil(share * len(job.nodes) - NEARLY):
+    if room(job) <= 0 or not isinstance(job.states.get(task), Running):
         return False
-    return job.decided.hold is None and not over_budget(job) and isinstance(job.states.get(task), Running)
+    return job.decided.hold is None and not over_budget(job)
+
+
+def room(job: Open) -> int:
+    """How many more of a job's sub-tasks its share of hedges allows."""
+    return ceil(job.submitted.goal.hedge.share * len(job.nodes) - NEARLY) - len(job.decided.hedged)
 
 
 def floor_ms(job: Open, node: Node) -> int:

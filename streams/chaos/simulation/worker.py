@@ -9,6 +9,7 @@ from random import Random
 from agents.ports import Crew
 from streams.chaos.evidence import Life
 from streams.delivery import Sender
+from streams.hedges import repeatable
 from streams.intake import Intake
 from streams.lanes import JOURNALED_S, Lanes
 from streams.memory_log import MemoryCluster, MemoryLog
@@ -84,9 +85,10 @@ class Worker:
         log = self._cluster.connect(self.name, static=self._static)
         chance = Random(run).random  # noqa: S311 - chance that must be repeatable, no secret
         sender = Sender(log.producer)
-        lanes = Lanes(log, sender, self._settings, self._crew(), run=run, chance=chance)
+        crew = self._crew()
+        lanes = Lanes(log, sender, self._settings, crew, run=run, chance=chance)
         intake = Intake(sender, lanes=self._settings.lanes, run=run, configured=self._settings.configuration)
-        orchestrator = Orchestrator(log, self._settings, chance=chance)
+        orchestrator = Orchestrator(log, self._settings, chance=chance, may_repeat=repeatable(crew.tools))
         parts = [
             orchestrator.run(),
             lanes.watch(),
