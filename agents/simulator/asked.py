@@ -22,6 +22,9 @@ so a client that forgets it finds out."""
 
 _OPENING = 2  # messages that every conversation of the agents begins with
 _ENVELOPE = {"data_from", "data"}
+_SCHEMAS = {SUB_AGENT: "result_schema", SYNTHESIS: "answer_schema"}
+"""What the prompts call the schema of the reply."""
+
 _ROLES = {f"Role: {role}": role for role in (PLANNER, SUB_AGENT, SYNTHESIS, REDUCTION, JUDGE)}
 
 
@@ -183,14 +186,14 @@ def _check_thinking(request: Mapping[str, Any], messages: Sequence[Mapping[str, 
 
 
 def _schema(shape: Mapping[str, Any], data: Mapping[str, Any], role: str) -> Mapping[str, Any] | None:
-    """The schema that the reply is held to, else the one that the prompt of a sub-agent names."""
+    """The schema that the reply is held to, else the one that the prompt names."""
     held_to = shape.get("json_schema")
     if shape.get("type") == "json_schema":
         schema = held_to.get("schema") if isinstance(held_to, dict) else None
         if not isinstance(schema, dict):
             raise Rejected(Problem.bad_request("json_schema must have a schema", "response_format"))
         return schema
-    told = data.get("result_schema") if role == SUB_AGENT else None
+    told = data.get(_SCHEMAS[role]) if role in _SCHEMAS else None
     return told if isinstance(told, dict) else None
 
 

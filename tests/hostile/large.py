@@ -26,12 +26,15 @@ class Large(Script):
     """Its answers say how large each result was that came with the command."""
 
     async def answer(self, command: MakeAnswer, attempt: Attempt) -> Done | GaveUp:
-        """The number of characters by sub-task."""
+        """The number of characters by sub-task; of steps of a tree what they counted."""
         if isinstance(command.text, Inline) and command.text.value == "3":
             return GaveUp(kind="bad_request", reason="three are too many", final=True)
         sizes: dict[str, Json] = {}
         for item in command.results:
             assert isinstance(item.result, Inline)
+            if isinstance(item.result.value, dict):
+                sizes |= item.result.value
+                continue
             assert isinstance(item.result.value, str)
             assert item.result.value.startswith(f"{item.task}:")
             sizes[item.task] = len(item.result.value)

@@ -339,3 +339,50 @@ def test_a_request_without_max_tokens_gets_few(say: Say) -> None:
     """As on endpoints that have a small default."""
     reply = say("planner", {"goal": "[[plan 100]]"}, max_tokens=None)
     assert (reply.finish_reason, reply.tokens) == ("length", 1_024)
+
+
+def _verdict(say: Say, asks: str, goal: str, **results: Any) -> Any:
+    told = [{"task": task, "outcome": "succeeded", "result": result} for task, result in results.items()]
+    return orjson.loads(say("judge", {"asks": asks, "goal": goal, "results": told}).text or "")
+
+
+def test_a_judge_goes_by_words_and_directives(say: Say) -> None:
+    """Verdicts in the form that each question asks for; directives name sub-tasks, others are passed over."""
+    assert _verdict(say, "gate", "x") == {"allow": True, "reason": ""}
+    assert _verdict(say, "gate", "x [[refuse no work]]") == {"allow": False, "reason": "no work"}
+    assert _verdict(say, "check", "x", a=1, b=2) == {"contradictions": []}
+    found = _verdict(say, "check", "x [[contradict a b]] [[contradict a nobody]]", a=1, b=2)
+    assert [each["tasks"] for each in found["contradictions"]] == [["a", "b"]]
+    votes = {"a": "Four", "b": "4", "c": "four", "d": {"n": 4}}
+    assert _verdict(say, "equal", "x", **votes) == {"groups": [["a", "c"], ["b"], ["d"]]}
+    assert _verdict(say, "equal", "x [[alike d b]]", **votes) == {"groups": [["a", "c"], ["b", "d"]]}
+    assert _verdict(say, "rank", "x [[order c a]]", **votes) == {"order": ["c", "a", "b", "d"]}
+
+
+def test_a_sub_agent_says_what_it_is_told_to_say(say: Say) -> None:
+    """Words or JSON; by one model or by any; tools are not called then."""
+    assert say("sub-agent", {"goal": 'x [[say {"boats": 4}]]'}).text == '{"boats": 4}'
+    other = "[[say five by simulated-b]] [[say four by simulated]] [[say six]]"
+    assert say("sub-agent", {"goal": other}).text == "four"
+    assert say("sub-agent", {"goal": "[[say by me]]"}).text == "by me"
+
+
+def test_a_summary_keeps_to_its_length_and_names_its_sources(say: Say) -> None:
+    """Of many results the beginning of each."""
+    results = [{"task": f"t{n}", "outcome": "succeeded", "result": "boat " * 200} for n in range(5)]
+    results[4]["result"] = {"part": 2, "parts": 3, "text": "harbour " * 100}  # type: ignore[assignment]
+    text = say("reduction", {"goal": "x", "at_most_bytes": 1_000, "results": results}).text or ""
+    assert len(text) <= 1_000
+    assert [f"[t{n}]" in text for n in range(5)] == [True] * 5
+    assert "part 2 of 3: harbour" in text
+
+
+def test_a_synthesis_cites_where_it_is_told_to(say: Say) -> None:
+    """Those that have a result."""
+    results = [
+        {"task": "a", "goal": "a", "outcome": "succeeded", "result": "one"},
+        {"task": "b", "goal": "b", "outcome": "failed", "reason": "no"},
+    ]
+    assert (say("synthesis", {"goal": "x [[cite]]", "results": results}).text or "").endswith(
+        "Sources: [a]\n"
+    )
