@@ -13,8 +13,7 @@ similarity, with a standard error of about ``sqrt(J (1 - J) / BINS)``: 0.027 at 
 from base64 import b64decode
 from binascii import Error
 from collections.abc import Sequence
-from itertools import compress
-from operator import eq, ne
+from operator import eq
 from struct import calcsize, unpack
 
 BINS = 128
@@ -50,6 +49,8 @@ def signature(fingerprint: str) -> Sequence[int]:
 
 def likeness(one: Sequence[int], other: Sequence[int]) -> float:
     """An estimate of the share of shingles that two results have in common, 0 to 1; 0 without any."""
-    filled = [*map(ne, one, _NO_SHINGLES)]
-    both = BINS - sum(map(eq, compress(other, [not each for each in filled]), _NO_SHINGLES))
-    return sum(map(eq, compress(one, filled), compress(other, filled))) / both if both else 0.0
+    same = sum(map(eq, one, other))
+    empty = 0
+    if EMPTY in one and EMPTY in other:  # seldom, and slower
+        empty = sum(first == EMPTY == second for first, second in zip(one, other, strict=True))
+    return (same - empty) / (BINS - empty) if empty < BINS else 0.0
