@@ -21,13 +21,14 @@ are copied to the goals of the sub-tasks; one that ends in ``@K`` to the K-th al
 
 What a sub-agent suffers, by a directive in its goal or in its share of the input:
 
-======================  ==========================================================================
-``[[fail]]``            400 ``content_filter``, always
-``[[error STATUS]]``    this status (400 to 599), always
-``[[flaky N]]``         500 the first N times that the very same request comes, then an answer
-``[[hang]]``            no answer
-``[[slow SECONDS]]``    the answer takes so long, whatever the latency
-======================  ==========================================================================
+========================  ========================================================================
+``[[fail]]``              400 ``content_filter``, always
+``[[error STATUS]]``      this status (400 to 599), always
+``[[flaky N]]``           500 the first N times that the very same request comes, then an answer
+``[[hang]]``              no answer
+``[[slow SECONDS]]``      the answer takes so long, whatever the latency
+``[[straggle SECONDS]]``  likewise, the first time that the very same request comes
+========================  ========================================================================
 
 With ``planner``, ``synthesis``, ``reduction`` or ``judge`` at the end (``[[fail synthesis]]``) they strike
 there instead, where the goal of the job has them. Words that are none of these are left alone.
@@ -67,7 +68,7 @@ JUDGE = "judge"
 SHAPES = frozenset({"plan", "chain", "diamond", "join", "noop", "cycle"})
 
 _ELSEWHERE = frozenset({PLANNER, SYNTHESIS, REDUCTION, JUDGE})
-_ORDEALS = frozenset({"fail", "error", "flaky", "hang", "slow"})
+_ORDEALS = frozenset({"fail", "error", "flaky", "hang", "slow", "straggle"})
 _WRITTEN = re.compile(r"\[\[([^\[\]]{1,80})\]\]")
 _ERRORS = range(400, 600)
 _LARGEST = 1e6
@@ -102,16 +103,22 @@ class Ordeal:
         times: Only when the same request came fewer times than this before; None means always.
         hang: It is never answered.
         slow_s: Seconds it takes, or None for the latency of the endpoint.
+        first_s: Seconds it takes when the same request never came before; None: no others.
     """
 
     problem: Problem | None = None
     times: int | None = None
     hang: bool = False
     slow_s: float | None = None
+    first_s: float | None = None
 
     def strikes(self, nth: int) -> Problem | None:
         """What a request that came *nth* times before is answered with, instead of a reply."""
         return self.problem if self.times is None or nth < self.times else None
+
+    def seconds(self, nth: int) -> float | None:
+        """Seconds that a request takes that came *nth* times before, or None for the endpoint's latency."""
+        return self.slow_s if self.first_s is None or nth else self.first_s
 
 
 NO_ORDEAL = Ordeal()
@@ -168,6 +175,8 @@ def _suffer(suffered: Ordeal, directive: Directive) -> Ordeal:
             return replace(suffered, hang=True)
         case "slow":
             return replace(suffered, slow_s=_number(directive, 0))
+        case "straggle":
+            return replace(suffered, first_s=_number(directive, 0))
         case "flaky":
             return replace(suffered, problem=Problem.of_status(500), times=int(_number(directive, 0)))
         case "error":

@@ -193,7 +193,7 @@ class Simulator:
             problem = problems.SERVER_ERROR
         if problem is None:
             call.tokens_cached = self._cache.note(asked.rendered)
-        latency = ordeal.slow_s
+        latency = ordeal.seconds(call.nth)
         if latency is None:
             latency = behaviour.latency.draw(draw(behaviour.seed, asked.digest, call.nth, "latency"))
         latency = min(latency, behaviour.hang_s)

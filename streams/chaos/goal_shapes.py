@@ -108,7 +108,7 @@ def _late(chance: Random) -> Fields:
 
 def _hedged(chance: Random) -> Fields:
     """Slow ones are overtaken; or the hedge fails, or is as slow."""
-    ordeal = chance.choice(("slow 20", "slow 9", "flaky 1"))
+    ordeal = chance.choice(("straggle 20", "straggle 9", "slow 9", "flaky 1"))
     directives = f"[[plan {chance.choice((12, 14, 20))}]] [[{ordeal} @{chance.randint(1, 12)}]]"
     hedge: Fields = {"share": chance.choice((0.05, 0.2, 1.0)), "floor_s": chance.choice((0.1, 1.0))}
     return _words(directives, hedge=hedge, limits={"timeout_s": chance.choice((15.0, 120.0))})

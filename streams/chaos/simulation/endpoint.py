@@ -117,7 +117,7 @@ class MemoryEndpoint:
             chosen = behaviour.failure(draw(behaviour.seed, asked.digest, nth, "failure"))
         if ordeal.hang or chosen in ("timeout", "stalled"):
             return None, None
-        latency = ordeal.slow_s
+        latency = ordeal.seconds(nth)
         if latency is None:
             latency = behaviour.latency.draw(draw(behaviour.seed, asked.digest, nth, "latency"))
         latency += self.slower_s

@@ -133,6 +133,22 @@ def _late(_: str, chance: Random) -> Job:
     return Job(goal=made.goal, certain=False)
 
 
+def _late_with_tools(name: str, chance: Random) -> Job:
+    """Its time is over between two calls of an attempt: the next one is not made."""
+    made = _with_tools(name, chance)
+    return Job(goal={**made.goal, "deadline_s": round(chance.uniform(0.5, 8.0), 1)}, certain=False)
+
+
+def _hedged(_: str, chance: Random) -> Job:
+    """A slow attempt is overtaken by its hedge, or that is as slow, or neither ends in time."""
+    count = chance.choice((12, 14, 20))
+    ordeal = chance.choice(("straggle 20", "straggle 20", "straggle 6", "slow 6", "flaky 1", "hang"))
+    hedge: Goal = {"share": chance.choice((0.05, 0.2, 1.0)), "floor_s": chance.choice((0.1, 1.0))}
+    limits: Goal = {"timeout_s": chance.choice((9.0, 60.0)), "max_attempts": 2}
+    made = _planned(f"[[plan {count}]] [[{ordeal} @{chance.randint(1, 12)}]]", hedge=hedge, limits=limits)
+    return Job(goal=made.goal, exact=ordeal != "hang")
+
+
 def _poor(_: str, chance: Random) -> Job:
     made = _planned("[[chain 4]]", budget={"calls": chance.randint(1, 4)})
     return Job(goal=made.goal, certain=False)
@@ -169,6 +185,9 @@ SHAPES: tuple[Callable[[str, Random], Job], ...] = (
     _with_tools,
     _once,
     _late,
+    _late_with_tools,
+    _hedged,
+    _hedged,
     _poor,
     _tight,
     _bad,

@@ -279,6 +279,17 @@ async def test_flaky_mends_itself(endpoint: Endpoint, request_of: Request) -> No
     assert [call.nth for call in simulator.counters.log()["calls"]] == [0, 1, 2, 3]
 
 
+async def test_a_straggler_is_slow_once(endpoint: Endpoint, request_of: Request) -> None:
+    """The very same request has the endpoint's latency when it comes again."""
+    simulator = await endpoint(Behaviour(latency=Fixed(0.001)))
+    for _ in range(2):
+        await _post(simulator, request_of("sub-agent", {"goal": "x [[straggle 0.05]]"}))
+    first, second = simulator.counters.log()["calls"]
+    assert first.seconds >= 0.049
+    assert simulator.counters.latency_s == pytest.approx(0.051)
+    assert second.nth == 1
+
+
 async def test_latency_is_given_and_counted(endpoint: Endpoint, request_of: Request) -> None:
     """The directive overrules the endpoint's own latency."""
     simulator = await endpoint(Behaviour(latency=Fixed(0.01)))
