@@ -20,6 +20,7 @@ from streams.core.commands import Answer
 from streams.core.events import Event
 from streams.core.values import JobId
 from streams.delivery import Sender
+from streams.entry import sign, signing_key
 from streams.following import Following, readable
 from streams.life import life
 from streams.log import Headers, Log, LogUnavailable
@@ -49,6 +50,7 @@ class Swarm:
         brokers: Kafka bootstrap servers, ``host:port`` separated by commas.
         prefix: The prefix of the system's topics.
         access: How to prove to Kafka who we are.
+        entry_key: ``NAME:SECRET``: what is sent is signed with it, where a system asks who sends. Empty: not.
         connect_s: Seconds to go on trying when no broker answers.
         log: A log that is open already, instead of Kafka at *brokers*; it stays open.
 
@@ -57,6 +59,7 @@ class Swarm:
         log: The log, for what the client does not offer.
 
     Raises:
+        ValueError: *entry_key* is none.
         LogUnavailable: on entering, when there is no broker or no topics; ``NotAllowed`` when the
             brokers do not let us in.
     """
@@ -67,10 +70,12 @@ class Swarm:
         *,
         prefix: str = _DEFAULTS.prefix,
         access: Access = _DEFAULTS.access,
+        entry_key: str = _DEFAULTS.entry_key,
         connect_s: float = CONNECT_S,
         log: Log | None = None,
     ) -> None:
         self._settings = Settings(brokers=brokers, prefix=prefix, access=access)
+        self._signs_with = signing_key(entry_key) if entry_key else None
         self._connect_s = connect_s
         self._given = log
         self.lanes = 0
@@ -254,6 +259,7 @@ class Swarm:
         sent: Headers = tuple(
             (name, text.encode() if isinstance(text, str) else text) for name, text in headers.items()
         )
+        sent = sign(value, sent, self._signs_with)
         place = partition_of(job, self.lanes)
         try:
             async with asyncio.timeout(within_s):

@@ -1,4 +1,4 @@
-"""Intake: goals become jobs, and what people say of jobs reaches them. What it cannot read is a dead letter."""
+"""Intake: goals become jobs, and people's words reach them. What it cannot read or admit is a dead letter."""
 
 import asyncio
 from collections import deque
@@ -16,6 +16,8 @@ from streams.core.events import FromOutside, GoalRejected, JobSubmitted
 from streams.core.goal import Source
 from streams.core.values import INLINE_BYTES, PLAN, Inline, JobId, Value
 from streams.delivery import Sender
+from streams.entry import Entry, NotAdmitted
+from streams.gate import refused
 from streams.log import Delivery, Record, RecordRefused
 from streams.redaction import NO_SECRETS, Redactor
 from streams.topics import JOB_EVENTS, partition_of
@@ -44,7 +46,7 @@ class Intake:
         lanes: Partitions of the system.
         run: The process's own name for its life.
         redactor: Takes what this process keeps secret out of goals that hold it.
-        configured: Defaults and rules of tenants. None: there are none.
+        configured: Who may submit for whom, defaults, rules and gates of tenants. None: there are none.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Intake:
         configured: Configuration | None = None,
     ) -> None:
         self._redactor, self._configured = redactor, configured
+        self._entry = Entry(configured.entry if configured else None)
         self._sender, self._lanes, self._run, self._in_flight = sender, lanes, run, in_flight
         self._log = structlog.get_logger().bind(part="intake")
 
@@ -104,14 +107,20 @@ class Intake:
         """
         # Before anything is taken of it: digests and claim checks are of what stands on the log.
         value, headers = self._redactor.record(record.value, record.headers)
-        record = replace(record, value=value, headers=headers)
+        signed, record = record, replace(record, value=value, headers=headers)
         try:
             if (word := read_word(record)) is not None:
-                await self._pass_on(record, word, [task for _, task in line])
+                await self._pass_on(record, signed, word, [task for _, task in line])
                 return
-            goal = await self._read(record)
+            goal, at_gate = await self._read(record)
+            if isinstance(by := self._sender_of(signed, goal), NotAdmitted):
+                await self._bury(record, by.reason)  # and no word to a job that may be another's
+                return
             if isinstance(goal, BadGoal):
                 await self._refuse(record, goal.reason, goal.job)
+                return
+            if at_gate:
+                await self._refuse(record, at_gate, goal.job, rule="gate")
                 return
             try:
                 await self._send(await self._lightened(goal))
@@ -124,20 +133,47 @@ class Intake:
             await self._bury(record, f"intake failed on it: {type(error).__name__}: {error}")
 
     async def _pass_on(
-        self, record: Record, word: FromOutside | BadWord, line: "Sequence[asyncio.Task[None]]"
+        self,
+        record: Record,
+        signed: Record,
+        word: FromOutside | BadWord,
+        line: "Sequence[asyncio.Task[None]]",
     ) -> None:
         """Tell a job what a person says of it; the goals that stand before it come first."""
         if isinstance(word, BadWord):
             await self._bury(record, word.reason)
             return
+        by = self._entry.admitted(signed, _tenant(word.job))
+        if isinstance(by, NotAdmitted):
+            await self._bury(record, by.reason)
+            return
+        if by:
+            word = replace(word, by=by)
         if before := list(takewhile(lambda task: task is not asyncio.current_task(), line)):
             await asyncio.wait(before)
         await self._send(word)
 
-    async def _read(self, record: Record) -> JobSubmitted | BadGoal:
+    async def _read(self, record: Record) -> tuple[JobSubmitted | BadGoal, str]:
+        """What the record asks for, and why the gate's rules refuse it; empty where they do not."""
         if len(record.value or b"") <= LARGE:
-            return read_goal(record, lanes=self._lanes, configured=self._configured)
-        return await asyncio.to_thread(read_goal, record, lanes=self._lanes, configured=self._configured)
+            return self._looked_at(record)
+        return await asyncio.to_thread(self._looked_at, record)
+
+    def _looked_at(self, record: Record) -> tuple[JobSubmitted | BadGoal, str]:
+        goal = read_goal(record, lanes=self._lanes, configured=self._configured)
+        if self._configured is None or isinstance(goal, BadGoal):
+            return goal, ""
+        return goal, refused(goal, self._configured.tenant(goal.goal.tenant).gate)
+
+    def _sender_of(self, signed: Record, goal: JobSubmitted | BadGoal) -> str | NotAdmitted:
+        """Who sent a goal that may come in, for its tenant and for that of its parent."""
+        if isinstance(goal, BadGoal):
+            return "" if goal.job is None else self._entry.admitted(signed, _tenant(goal.job))
+        workers = goal.goal.asker is not None
+        by = self._entry.admitted(signed, goal.goal.tenant, only_workers=workers)
+        if isinstance(by, NotAdmitted) or goal.goal.parent is None:
+            return by
+        return self._entry.admitted(signed, _tenant(goal.goal.parent), only_workers=workers)
 
     async def _lightened(self, event: JobSubmitted) -> JobSubmitted:
         """The event with what is large in it checked in, on the job's partition."""
@@ -159,14 +195,16 @@ class Intake:
             run=self._run,
         )
 
-    async def _refuse(self, record: Record, reason: str, job: JobId | None) -> None:
+    async def _refuse(
+        self, record: Record, reason: str, job: JobId | None, *, rule: str = "rejected"
+    ) -> None:
         """Bury the record, and tell whoever waits for the job's answer."""
         await self._bury(record, reason, job)
         if job is None:
             return
         source = Source(topic=record.topic, partition=record.partition, offset=record.offset)
         headers = () if too_many(record.headers) else read_headers(record.headers)
-        rejected = GoalRejected(job=job, reason=reason, source=source, headers=headers)
+        rejected = GoalRejected(job=job, reason=reason, source=source, headers=headers, rule=rule)
         try:
             await self._send(rejected)
         except (RecordRefused, Unwritable) as error:
@@ -184,6 +222,10 @@ class Intake:
             key=event.job.encode(),
             partition=partition_of(event.job, self._lanes),
         )
+
+
+def _tenant(job: JobId) -> str:
+    return job.partition("/")[0]
 
 
 def _where(record: Record) -> dict[str, object]:

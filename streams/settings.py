@@ -31,6 +31,7 @@ class Settings:
         base_url: The model endpoint, where there is no file that says more.
         api_key: Its key; never printed.
         model: The model to use where goal and plan name none.
+        entry_key: ``NAME:SECRET``, which goals are signed with that this process sends; never printed.
         configured: What ``anabranch.toml`` says of the agents' side; it holds *base_url*, *api_key* and
             *model* where it leaves them out. None: there is no file.
     """
@@ -52,6 +53,7 @@ class Settings:
     base_url: str = ""
     api_key: str = field(default="", repr=False)
     model: str = ""
+    entry_key: str = field(default="", repr=False)
     configured: Configuration | None = field(default=None, repr=False)
 
     @property
@@ -65,4 +67,5 @@ class Settings:
     def secrets(self) -> tuple[str, ...]:
         """What must never be shown, wherever it turns up."""
         of_agents = self.configured.secrets if self.configured is not None else ()
-        return tuple(dict.fromkeys(filter(None, (self.api_key, *of_agents, *self.access.secrets))))
+        signing = self.entry_key.partition(":")[2]
+        return tuple(dict.fromkeys(filter(None, (self.api_key, signing, *of_agents, *self.access.secrets))))

@@ -46,8 +46,9 @@ one answer, whatever crashes meanwhile.
 [bold]Settings:[/bold] flags, or else ANABRANCH_BROKERS, ANABRANCH_PREFIX, ANABRANCH_LANES,
 ANABRANCH_CONCURRENCY, ANABRANCH_WORKER_NAME, ANABRANCH_WINDOW, ANABRANCH_SESSION_TIMEOUT_S,
 ANABRANCH_HEARTBEAT_S, ANABRANCH_DRAIN_S, ANABRANCH_STALL_S, ANABRANCH_MODEL, OPENAI_BASE_URL,
-OPENAI_API_KEY. For Kafka with TLS and SASL: ANABRANCH_KAFKA_* (docs/security.md). Many endpoints, models,
-kinds of sub-tasks and tool servers: anabranch.toml, or ANABRANCH_CONFIG (docs/configuration.md).
+OPENAI_API_KEY, ANABRANCH_ENTRY_KEY. For Kafka with TLS and SASL: ANABRANCH_KAFKA_* (docs/security.md). Many
+endpoints, models, kinds of sub-tasks, tool servers and tenants: anabranch.toml, or ANABRANCH_CONFIG
+(docs/configuration.md).
 
 [bold]Exit codes:[/bold] {CODES}
 

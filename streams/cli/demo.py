@@ -121,7 +121,10 @@ async def _demo(
                 say=lambda line: notes.print(line, style="dim", markup=False, soft_wrap=True),
             ) as place,
             Swarm(
-                place.settings.brokers, prefix=place.settings.prefix, access=place.settings.access
+                place.settings.brokers,
+                prefix=place.settings.prefix,
+                access=place.settings.access,
+                entry_key=ours.entry_key,
             ) as swarm,
         ):
             with live:

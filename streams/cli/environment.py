@@ -29,6 +29,7 @@ VARIABLES: Final = {
     "model": "ANABRANCH_MODEL",
     "base_url": "OPENAI_BASE_URL",
     "api_key": "OPENAI_API_KEY",
+    "entry_key": "ANABRANCH_ENTRY_KEY",
 }
 """The environment variable of each setting that has one."""
 
@@ -63,7 +64,23 @@ def settings(environment: Mapping[str, str] | None = None, **flags: Any) -> Sett
             raise Stop(f"{name} is {given[name]}; it must be 1 or more", Exit.USAGE)
     if address := given.get("base_url"):
         _check_address(address)
+    if key := given.get("entry_key"):
+        _check_entry_key(key)
     return Settings(**given)
+
+
+def _check_entry_key(key: str) -> None:
+    """It can be signed with.
+
+    Raises:
+        Stop: it cannot; its text is not repeated.
+    """
+    from streams.entry import signing_key
+
+    try:
+        signing_key(key)
+    except ValueError as error:
+        raise Stop(f"{VARIABLES['entry_key']} is none: {error}", Exit.USAGE) from None
 
 
 def _check_address(address: str) -> None:

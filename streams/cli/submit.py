@@ -201,7 +201,7 @@ async def _send(
     quiet()
     ours = settings(brokers=brokers, prefix=prefix)
     jobs = [_checked(number, fields) for number, fields in enumerate(goals, 1)]  # before any is sent
-    async with Swarm(ours.brokers, prefix=ours.prefix, access=ours.access) as swarm:
+    async with Swarm(ours.brokers, prefix=ours.prefix, access=ours.access, entry_key=ours.entry_key) as swarm:
         if wait:
             await wait_for(swarm, goals, jobs, within_s=within, as_json=as_json)
             return

@@ -7,6 +7,9 @@ from streams.core.goal import Header
 from streams.log import Headers
 from streams.wire.envelope import Unwritable
 
+SIGNATURE: Final = "anabranch-signature"
+"""The header that says who sent a record; it is for intake, and comes back on no answer."""
+
 CARRIED_BYTES: Final = 262_144
 CARRIED: Final = 4_096
 """All headers of a goal together, at most: they stand in the event and on the answer."""
@@ -22,8 +25,8 @@ def too_many(headers: Headers) -> str:
 
 
 def read_headers(headers: Headers) -> tuple[Header, ...]:
-    """The headers of a record as values; what is no UTF-8 in base64."""
-    return tuple(_header(name, value) for name, value in headers)
+    """The headers of a record as values but its signature; what is no UTF-8 in base64."""
+    return tuple(_header(name, value) for name, value in headers if name.lower() != SIGNATURE)
 
 
 def _header(name: str, value: bytes | None) -> Header:

@@ -11,6 +11,7 @@ import orjson
 import pytest
 import structlog
 
+from agents.configuration.values import Configuration
 from streams import dead_letters
 from streams.claims import Resolver
 from streams.core.events import Event, GoalRejected, JobSubmitted
@@ -36,6 +37,7 @@ class Town:
     faults: Faults = NO_FAULTS
     limits: Limits | None = None
     in_flight: int = 256
+    configured: Configuration | None = None
     cluster: MemoryCluster = field(init=False)
     worker: MemoryLog = field(init=False)
 
@@ -45,7 +47,13 @@ class Town:
     def start(self) -> MemoryLog:
         """Start a worker."""
         self.worker = self.cluster.connect("worker")
-        intake = Intake(Sender(self.worker.producer), lanes=LANES, run="r1", in_flight=self.in_flight)
+        intake = Intake(
+            Sender(self.worker.producer),
+            lanes=LANES,
+            run="r1",
+            in_flight=self.in_flight,
+            configured=self.configured,
+        )
         self.worker.start(self.worker.deliveries("goals", "agents", intake.agent))
         return self.worker
 
