@@ -17,18 +17,20 @@ from agents.ports import ModelReply, ModelRequest
 from streams import caps, effects, orchestrator
 from streams.attempt import RunningAttempt
 from streams.chaos.scenarios import SHARED, Incident, Scenario
+from streams.chaos.scenarios import Job as SentJob
 from streams.core import attempts, settling
 from streams.core import job as rules
-from streams.core.commands import Answer
+from streams.core.commands import Answer, Effect, StopAttempt
 from streams.core.ending import Folded
 from streams.core.events import JobSubmitted, Planned
 from streams.core.plan import Plan
-from streams.core.states import Finished, Open, Ready, SubTaskState, Waiting
-from streams.core.values import Inline, TaskId
+from streams.core.states import Finished, Job, Open, Ready, SubTaskState, Waiting
+from streams.core.values import Inline, JobId, TaskId
 from streams.delivery import Sender
 from streams.effects import Sending
 from streams.intake import Intake
 from streams.lane import Lane
+from streams.lanes import Lanes
 from streams.log import Delivery, Headers, Record, Transactions
 from streams.memory_log import MemoryLog
 from streams.orchestrator import Partition
@@ -215,6 +217,21 @@ def nothing_buried(patch: Patch) -> None:
     patch.setattr(Sender, "deliver", forgetful)
 
 
+def stops_not_heard(patch: Patch) -> None:
+    """A lane goes on with what nobody needs."""
+    patch.setattr(Lanes, "_stop", lambda self, order, key: None)
+
+
+def stops_not_sent(patch: Patch) -> None:
+    """The orchestrator tells no lane that nobody needs an attempt."""
+    fold = Partition._fold
+
+    def quiet(self: Partition, record: Record, touched: dict[JobId, Job]) -> tuple[Effect, ...]:
+        return tuple(each for each in fold(self, record, touched) if not isinstance(each, StopAttempt))
+
+    patch.setattr(Partition, "_fold", quiet)
+
+
 _JOBS = SHARED["nothing goes wrong"].jobs[:4]
 
 CALM = replace(SHARED["records that nobody can read"], jobs=_JOBS)
@@ -224,6 +241,29 @@ ASLEEP_IN_A_COMMIT = replace(
     KILLED, delay_s=0.2, incidents=(Incident(kind="pause", at=3.0, worker=0, seconds=12.0),)
 )
 """A worker stops with requests under way, which land after another has taken over."""
+
+
+_TOOLS = [{"id": "each", "goal": "Look at it", "input": "all"}]
+TOO_LATE = replace(
+    CALM,
+    latency_s=4.0,
+    jobs=tuple(
+        SentJob(
+            goal={
+                "id": f"late{n}",
+                "goal": "Do as planned",
+                "plan": _TOOLS,
+                "input": [{"name": f"n{n}"}],
+                "tools": ["look_up", "weigh"],
+                "deadline_s": 1.5 + n / 2,
+            },
+            at=60.0,
+            certain=False,
+        )
+        for n in range(6)
+    ),
+)
+"""Jobs whose time is over while their sub-agents are between two calls."""
 
 
 def _planted(plant: Callable[[Patch], None], scenario: Scenario, *kinds: str) -> Planted:
@@ -245,5 +285,7 @@ PLANTED = (
     _planted(a_zombie_that_calls, ASLEEP, "called_again"),
     _planted(a_goal_passed_over, CALM, "lost", "unaccounted"),
     _planted(nothing_buried, CALM, "unaccounted"),
+    _planted(stops_not_heard, TOO_LATE, "after_stop"),
+    _planted(stops_not_sent, TOO_LATE, "stop"),
 )
 """Every bug, in a life that keeps the promise without it."""

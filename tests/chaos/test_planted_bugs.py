@@ -10,10 +10,10 @@ from streams.chaos.simulation.living import Lived, answers_to, live
 from streams.chaos.simulation.series import silence
 from streams.chaos.verifier import judge
 from streams.core.values import JobId
-from tests.chaos.planted import ASLEEP, ASLEEP_IN_A_COMMIT, CALM, KILLED, PLANTED, Planted
+from tests.chaos.planted import ASLEEP, ASLEEP_IN_A_COMMIT, CALM, KILLED, PLANTED, TOO_LATE, Planted
 
-LIVES = (CALM, KILLED, ASLEEP, ASLEEP_IN_A_COMMIT)
-NAMES = ("calm", "killed", "asleep", "asleep in a commit")
+LIVES = (CALM, KILLED, ASLEEP, ASLEEP_IN_A_COMMIT, TOO_LATE)
+NAMES = ("calm", "killed", "asleep", "asleep in a commit", "too late")
 
 
 SEEDS = 8
@@ -66,9 +66,7 @@ def test_a_planted_bug_is_found(planted: Planted) -> None:
     pytest.fail(f"found in {SEEDS} lives: {found}")
 
 
-@pytest.mark.parametrize(
-    "scenario", range(len(LIVES)), ids=("calm", "killed", "asleep", "asleep in a commit")
-)
+@pytest.mark.parametrize("scenario", range(len(LIVES)), ids=NAMES)
 def test_without_it_the_same_life_keeps_the_promise(scenario: int) -> None:
     """So what is found is the bug's."""
     assert without_bugs(scenario, 0) == frozenset()
