@@ -19,26 +19,34 @@ from streams.core.commands import Effect
 from streams.core.events import (
     STOPPED,
     UNREADABLE,
+    ApprovalGiven,
+    ApprovalRefused,
     AttemptOverdue,
+    ChildAnswered,
     DeadlinePassed,
     Event,
     GoalRejected,
     HedgeDue,
     JobBroken,
+    JobCancelled,
     JobReopened,
     JobSubmitted,
+    NoteWritten,
+    MoneyGiven,
+    PlaceGiven,
     Planned,
     RetryDue,
     SubTaskFailed,
     SubTaskStarted,
     SubTaskSucceeded,
+    SubTaskSuspended,
 )
-from streams.core.goal import Budget, Goal, Hedging, JoinRule, Limits, Source, Weight
+from streams.core.goal import Approval, Budget, Goal, Hedging, JoinRule, Limits, Source, TenantRules, Weight
 from streams.core.job import absorb
 from streams.core.plan import Plan, SubTask
 from streams.core.reopening import reopening, standing
-from streams.core.states import Backoff, Finished, Job, New, Open, Ready, Released, Running
-from streams.core.values import ANSWER, PLAN, Inline, JobId, Reference, TaskId, Usage, Value
+from streams.core.states import Backoff, Finished, Job, New, Open, Ready, Released, Running, Suspended
+from streams.core.values import ANSWER, PLAN, Grant, Inline, JobId, Reference, TaskId, Usage, Value
 
 T = TypeVar("T")
 
@@ -46,6 +54,7 @@ JOB = "acme/goal-1"
 START = 1_700_000_000_000
 RATIOS = (0.0, 1.0, 0.25, 0.5, 0.75)
 UNKNOWN = "nobody"
+CHILD = "acme/child"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +98,7 @@ def a_plan(choices: Choices, most: int = 7) -> Plan:
         SubTask(
             id=name,
             goal=f"do {name}",
+            notes=choices.below(4) == 3,
             dep=tuple(choices.of(names[:place]) for _ in range(choices.below(4))) if place else (),
         )
         for place, name in enumerate(names)
@@ -106,16 +116,46 @@ def a_goal(choices: Choices) -> Goal:
             tokens=choices.of((None, None, 60, 300)),
             usd=choices.of((None, None, 0.5)),
             calls=choices.of((None, None, 5)),
+            subtask=choices.of((None, None, None, Grant(calls=2), Grant(tokens=50, usd=0.25))),
         ),
         limits=Limits(
             concurrency=1 + choices.below(4),
             timeout_s=choices.of((10.0, 0.5)),
             max_attempts=1 + choices.below(3),
             start_timeout_s=20.0,
+            max_subtasks=choices.of((100, 9)),
+            max_replans=choices.of((1, 2)),
         ),
         join=a_join(choices),
+        grow=choices.below(2) == 0,
+        notes=choices.below(2) == 0,
+        on_failure=choices.of(("replan", "go_on")),
+        approve=choices.of(APPROVE),
         hedge=Hedging(share=choices.of((1.0, 0.0, 0.3)), floor_s=0.2),
+        rules=a_tenants_rules(choices),
     )
+
+
+def a_tenants_rules(choices: Choices) -> TenantRules:
+    """Half of them without a limit."""
+    day = choices.of((None, None, Grant(calls=9, tokens=40_000), Grant(usd=1.0)))
+    return TenantRules(jobs=choices.of((None, None, None, 2)), day=day)
+
+
+def of_its_account(choices: Choices, job: Job) -> Event | None:
+    """What the job's account answers it; None where it has been asked nothing, or does not answer yet."""
+    if not isinstance(job, Open) or job.decided.asked == job.decided.given or choices.below(4) == 3:
+        return None
+    return from_account(choices, job.revision.number, job.decided.asked)
+
+
+def from_account(choices: Choices, revision: int, n: int) -> Event:
+    """A place, or more money, of a tenant that has more or less of it."""
+    day = choices.of((Grant(calls=4, tokens=16_000), Grant(usd=0.5), Grant(calls=0, tokens=0), None))
+    if n <= 1:
+        return PlaceGiven(job=JOB, revision=revision, lease=day)
+    reason, more = choices.of(("", "the day is spent")), day or Grant(calls=9, tokens=90_000)
+    return MoneyGiven(job=JOB, revision=revision, n=n, more=more, reason=reason)
 
 
 def a_join(choices: Choices) -> JoinRule:
@@ -153,6 +193,13 @@ def a_usage(choices: Choices) -> Usage:
 
 CLAIM = Reference(topic="transcripts", partition=1, offsets=(4, 5), size=20_000, digest="ab" * 32)
 VALUES: tuple[Value, ...] = (Inline(value=1), Inline(value="two"), Inline(value=[3, {"four": None}]), CLAIM)
+APPROVE: tuple[tuple[Approval, ...], ...] = (
+    *((),) * 6,
+    ("plan",),
+    ("answer",),
+    ("plan", "answer"),
+    ("tools",),
+)
 FINGERPRINTS = ("", "aa:bb:", "ab:bb:", "cc:dd:")
 VERDICTS: tuple[Value, ...] = (
     Inline(value={"contradictions": [{"tasks": ["t0", "t1"], "about": "the boats"}]}),
@@ -169,6 +216,9 @@ KINDS: tuple[type[Event], ...] = (
     *(AttemptOverdue, RetryDue) * 4,
     *(HedgeDue,) * 12,
     *(Planned, DeadlinePassed, JobSubmitted, GoalRejected, JobBroken),
+    *(NoteWritten,) * 6,
+    *(SubTaskSuspended, ChildAnswered, ApprovalGiven) * 2,
+    *(ApprovalRefused, JobCancelled),
 )
 
 
@@ -177,12 +227,35 @@ def a_source(choices: Choices) -> Source:
     return Source(topic="goals", partition=0, offset=choices.below(9))
 
 
+def a_word(choices: Choices, kind: type[Event]) -> Event:
+    """What a person says of the job."""
+    source = a_source(choices)
+    if kind is JobCancelled:
+        return JobCancelled(job=JOB, by="ada", source=source)
+    what: Approval | None = choices.of((None, "plan", "answer", "tools"))
+    task = choices.of((None, "t0"))
+    said: Any = ApprovalGiven if kind is ApprovalGiven else ApprovalRefused
+    return said(job=JOB, what=what, task=task, by="ada", source=source)  # type: ignore[no-any-return]
+
+
+def a_wait(choices: Choices, kind: type[Event], name: dict[str, Any]) -> Event:
+    """An attempt waits for somebody, or the child that it waits for has its answer."""
+    call, number = choices.of(("call-1", "call-2")), 1 + choices.below(2)
+    if kind is ChildAnswered:
+        answer = choices.of((*VALUES, None))
+        size = 1_000 * choices.below(20)
+        return ChildAnswered(**name, call=call, child=CHILD, outcome="partial", answer=answer, size=size)
+    on: Any = choices.of(("approval", "child"))
+    child = CHILD if on == "child" else None
+    return SubTaskSuspended(**name, on=on, call=call, tool="send", child=child, journal=(7,), number=number)
+
+
 def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
     """An event of any kind, without its time and place."""
-    kind = choices.of(KINDS)
+    kind = Planned if is_replan(task) and choices.below(3) else choices.of(KINDS)
     name: dict[str, Any] = {"job": JOB, "task": task, "attempt": attempt}
     if kind is SubTaskStarted:
-        return SubTaskStarted(**name, run=choices.of(("run-1", "run-2")))
+        return SubTaskStarted(**name, run=choices.of(("run-1", "run-2")), number=choices.of((0, 0, 1)))
     if kind is SubTaskSucceeded:
         size = 1_000 * choices.below(200)
         return SubTaskSucceeded(
@@ -192,6 +265,7 @@ def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
             usage=a_usage(choices),
             fingerprint=choices.of(FINGERPRINTS),
             cites=choices.of(((), ("t0", "~reduce-1", "nobody"))),
+            proposed=proposals(choices, task),
         )
     if kind is SubTaskFailed:
         final, wait = choices.below(4) == 3, choices.of(WAITS)
@@ -199,12 +273,20 @@ def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
         return SubTaskFailed(
             **name, kind=word, reason="no", final=final, retry_in=wait, usage=a_usage(choices)
         )
+    if kind in (SubTaskSuspended, ChildAnswered):
+        return a_wait(choices, kind, name)
+    if kind in (ApprovalGiven, ApprovalRefused, JobCancelled):
+        return a_word(choices, kind)
     if kind is AttemptOverdue:
         return AttemptOverdue(**name, retry_in=choices.of(WAITS))
     if kind is RetryDue:
         return RetryDue(**name)
     if kind is HedgeDue:
         return HedgeDue(**name, after_ms=choices.of((0, 1_500, 5_000)))
+    if kind is NoteWritten:
+        return a_note(choices, name)
+    if kind is Planned and is_replan(task):
+        return Planned(**name, plan=another_plan(choices, task), usage=a_usage(choices))
     if kind is Planned:
         return Planned(**name, plan=choices.of((plan, plan, broken(plan))), usage=a_usage(choices))
     if kind is DeadlinePassed:
@@ -215,6 +297,57 @@ def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
     if kind is GoalRejected:
         return GoalRejected(job=JOB, reason="the priority is 11", source=a_source(choices))
     return JobBroken(job=JOB, reason="its row was too large", revision=choices.of((1, 1, 2)))
+
+
+def is_replan(task: TaskId) -> bool:
+    """A step of a planner that is asked again."""
+    return task.startswith("~replan")
+
+
+def proposals(choices: Choices, task: TaskId) -> Plan:
+    """What a sub-task proposes: mostly nothing, else good proposals and such as are refused."""
+    parent = f"t{int(task[7:]) - 1}" if task.startswith("~hedge-") else task
+    count = choices.of((0, 0, 0, 2, 1, 4))
+    fault = choices.below(6)
+    return tuple(
+        SubTask(
+            id=f"{parent}-{number + (fault == 5)}",
+            goal=f"do {parent}-{number}",
+            parent=None if fault == 4 else parent,
+            dep=choices.of(((), (), (f"{parent}-1",) if number > 1 else (), ("t0",))),
+            notes=choices.below(8) == 7,
+        )
+        for number in range(1, count + 1)
+    )
+
+
+def another_plan(choices: Choices, task: TaskId) -> Plan:
+    """The plan of a planner that is asked again; now and then one that is refused."""
+    names = [f"r{task[8:]}-{place}" for place in range(1 + choices.below(3))]
+    wrong = choices.of((None, None, None, "t0"))
+    return tuple(
+        SubTask(
+            id=wrong or name,
+            goal=f"do {name}",
+            dep=choices.of(((), ("t0",), tuple(names[:place]))),
+            notes=choices.below(4) == 3,
+        )
+        for place, name in enumerate(names)
+    )
+
+
+def a_note(choices: Choices, name: dict[str, Any]) -> Event:
+    """A write of a shared note, on one of few topics."""
+    value = choices.of(VALUES)
+    size = choices.of((9, 9, 9, 7_000, 70_000))
+    return NoteWritten(
+        **name,
+        call=f"call-{choices.below(3)}",
+        topic=choices.of(("boats", "names", "")),
+        value=value,
+        base=choices.below(4),
+        size=size,
+    )
 
 
 def broken(plan: Plan) -> Plan:
@@ -243,6 +376,10 @@ def a_history(choices: Choices, most: int) -> list[Event]:
             event = a_reopening(choices, history) or DeadlinePassed(job=JOB)
         elif history and choices.below(6) == 5:
             event = choices.of(history)  # redelivered
+        elif (word := of_its_account(choices, job)) is not None:
+            event = word
+        elif choices.below(24) == 23:
+            event = from_account(choices, choices.of((1, 1, 2)), choices.below(3))
         else:
             alive = _alive(job)
             if alive and choices.below(6) < 5:
@@ -284,7 +421,7 @@ def _alive(job: Job) -> list[tuple[TaskId, int]]:
     return [
         (task, state.attempt)
         for task, state in job.states.items()
-        if isinstance(state, Ready | Backoff | Released | Running)
+        if isinstance(state, Ready | Backoff | Released | Running | Suspended)
     ]
 
 

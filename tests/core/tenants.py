@@ -9,7 +9,6 @@ from streams.core.commands import Answer, Effect, Tell
 from streams.core.events import (
     BUDGET,
     AttemptOverdue,
-    DeadlinePassed,
     Event,
     JobSubmitted,
     Planned,
@@ -267,6 +266,3 @@ class Tenancy:
 def child_of(goal: Goal, parent: JobId, task: TaskId, call: str) -> Goal:
     """The goal of a child that this parent waits for."""
     return replace(goal, parent=parent, depth=1, asker=Asker(task=task, attempt=1, call=call))
-
-
-__all__ = ["DeadlinePassed", "Tenancy", "child_of"]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from streams.core.goal import Budget, TenantRules
 from streams.core.values import Grant
 from tests.core.histories import Choices, a_goal, a_plan, choices
-from tests.core.tenants import Tenancy
+from tests.core.tenants import Tenancy, child_of
 
 
 def some_rules(made: Choices) -> TenantRules:
@@ -26,9 +26,11 @@ def tenancy(made: Choices) -> Tenancy:
     """Some jobs come in while others run."""
     here = Tenancy(choices=made, rules=some_rules(made))
     for number in range(2 + made.below(5)):
-        goal = replace(a_goal(made), deadline_s=None)
+        goal = replace(a_goal(made), deadline_s=None, approve=(), gate=False)
         if made.below(3):
             goal = replace(goal, budget=Budget())
+        if number and made.below(4) == 3:
+            goal = child_of(goal, f"acme/g{made.below(number)}", "t0", f"call-{number}")
         here.submit(f"acme/g{number}", goal, a_plan(made, 5), brought=made.below(2) == 1)
         for _ in range(made.below(25)):
             here.step()

@@ -17,7 +17,7 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
-from streams.core.goal import Budget, JoinRule, Source
+from streams.core.goal import Budget, JoinRule, Source, TenantRules
 from streams.core.job import fold
 from streams.core.plan import Plan
 from streams.core.release import places, release
@@ -102,6 +102,8 @@ def test_every_job_ends_as_the_join_rule_says(made: Choices) -> None:
     """No mix of successes, failures and timeouts leaves a job stuck, or with another outcome."""
     goal = replace(a_goal(made), deadline_s=made.of((None, None, 600.0)))
     goal = replace(goal, budget=Budget(tokens=goal.budget.tokens), join=as_usual(goal.join))
+    goal = replace(goal, rules=TenantRules(), approve=(), gate=False)
+    goal = replace(goal, grow=False, on_failure="go_on")
     drive = Drive(choices=made, plan=a_plan(made))
     brought = made.below(4) == 3
     source = Source(topic="goals", partition=0, offset=0)

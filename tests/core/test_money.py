@@ -20,14 +20,14 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
-from streams.core.goal import Budget, Goal, Limits, Source
+from streams.core.goal import Budget, Goal, Limits, Source, TenantRules
 from streams.core.granting import AT_FIRST, CALLS, CALLS_WITH_TOOLS, MARGIN, TOKENS
 from streams.core.job import fold
 from streams.core.money import spent
 from streams.core.plan import SubTask
 from streams.core.release import places, release
 from streams.core.states import Backoff, Failed, Finished, Job, New, Open, Ready, Released, Running
-from streams.core.values import ANSWER, NO_USAGE, PLAN, Grant, Inline, TaskId, Usage
+from streams.core.values import ANSWER, NO_USAGE, PLAN, STEP, Grant, Inline, TaskId, Usage
 from tests.core.histories import JOB, START, Choices, a_goal, a_plan, choices
 
 SOURCE = Source(topic="goals", partition=0, offset=0)
@@ -144,9 +144,13 @@ def poor_goal(made: Choices) -> Goal:
         usd=made.of((None, 0.1, 1.0, 0.000_000_007)),
         calls=made.of((1, 3, 10, 37, None)),
     )
+    if made.below(2):
+        subtask = Grant(calls=made.of((None, 1, 4)), tokens=made.of((None, 9_000)), usd=made.of((None, 0.05)))
+        budget = replace(budget, subtask=subtask)
     if not budget.limited:
         budget = Budget(calls=7)
     goal = replace(a_goal(made), budget=budget, deadline_s=None, tools=made.of(((), ("look",))))
+    goal = replace(goal, rules=TenantRules(), approve=(), gate=False)
     return replace(goal, limits=replace(goal.limits, concurrency=made.of((1, 2, 4, 32))))
 
 
@@ -175,6 +179,12 @@ def test_grants_and_what_is_spent_are_never_more_than_the_budget(made: Choices) 
     for what, limit in limits_of(goal.budget):
         # What was spent untold, and by attempts that outlive their job, is within it as well.
         assert sum((amount(usage, what) for usage in lanes.spent.values()), Fraction()) <= limit
+    for what, limit in limits_of(goal.budget.subtask or Grant()):
+        of_each: dict[TaskId, Fraction] = {}
+        for (task, _), usage in lanes.spent.items():
+            if task not in (PLAN, ANSWER) and not task.startswith(STEP):
+                of_each[task] = of_each.get(task, Fraction()) + amount(usage, what)
+        assert all(spent_ <= limit for spent_ in of_each.values()), "a sub-task spent more than its own"
     for order in lanes.commands:
         assert order.grant is not None
         assert {what for what, _ in limits_of(goal.budget)} <= {what for what, _ in limits_of(order.grant)}
