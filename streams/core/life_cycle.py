@@ -14,6 +14,7 @@ from streams.core.events import (
     DeadlinePassed,
     Event,
     GoalRejected,
+    HedgeDue,
     JobBroken,
     JobReopened,
     JobSubmitted,
@@ -24,7 +25,8 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
-from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
+from streams.core.goal import Budget, Goal, Hedging, JoinRule, Limits, Source
+from streams.core.hedging import is_hedge
 from streams.core.job import fold
 from streams.core.plan import Plan, SubTask
 from streams.core.release import places, release
@@ -45,10 +47,13 @@ class Sample:
     plan: Plan
 
 
-def _sample(plan: Plan, *, max_attempts: int, join: JoinRule, budget: Budget) -> Sample:
+def _sample(
+    plan: Plan, *, max_attempts: int, join: JoinRule, budget: Budget, hedge: Hedging = Hedging()
+) -> Sample:
     limits = Limits(max_attempts=max_attempts, timeout_s=1.0)
     text = Inline(value="sample")
-    return Sample(goal=Goal(text=text, deadline_s=1.0, limits=limits, join=join, budget=budget), plan=plan)
+    goal = Goal(text=text, deadline_s=1.0, limits=limits, join=join, budget=budget, hedge=hedge)
+    return Sample(goal=goal, plan=plan)
 
 
 _A, _C = SubTask(id="a", goal="first"), SubTask(id="c", goal="besides")
@@ -58,6 +63,7 @@ SAMPLES = (
     _sample((_A, _B), max_attempts=2, join=JoinRule(), budget=Budget()),
     _sample((_A, _B, _C), max_attempts=1, join=JoinRule(fail_fast_ratio=0.5), budget=Budget()),
     _sample((_A, _C), max_attempts=1, join=JoinRule(), budget=Budget(calls=1)),
+    _sample((_A, _B), max_attempts=1, join=JoinRule(), budget=Budget(), hedge=Hedging(share=0.5)),
 )
 
 
@@ -80,12 +86,20 @@ def draw() -> str:
                 of = f" of {task}" if task in {PLAN, ANSWER} else ""
                 jobs.setdefault(Arrow(before=phase(before), after=phase(after), label=label + of))
             for name, old, new in _moved(before, after):
-                of = "" if name == task else " of a dependency"
+                of = "" if name == task else _relation(before, task, name)
                 tasks.setdefault(Arrow(before=old, after=new, label=label + of))
     lines = ["stateDiagram-v2"]
     for name, arrows in (("Job", jobs), ("SubTask", tasks)):
         lines += [f"    state {name} {{", *(f"        {line}" for line in _lines(arrows)), "    }"]
     return "\n".join(lines) + "\n"
+
+
+def _relation(job: Job, task: TaskId, moved: TaskId) -> str:
+    """How the sub-task that an event is about stands to another one that it moves."""
+    assert isinstance(job, Open)
+    if is_hedge(job, task):
+        return " of its hedge"
+    return " of what it hedges" if is_hedge(job, moved) else " of a dependency"
 
 
 def phase(job: Job) -> str:
@@ -174,6 +188,9 @@ def _attempts(task: TaskId, attempt: int, sample: Sample) -> Iterator[tuple[str,
         if not final:
             overdue = AttemptOverdue(job=_JOB, task=task, attempt=attempt, retry_in=wait, at=_DUE)
             yield f"AttemptOverdue{how}", task, overdue
+    if sample.goal.hedge.share:
+        due = HedgeDue(job=_JOB, task=task, attempt=attempt, after_ms=0, at=_DUE)
+        yield "HedgeDue", task, due
     yield "RetryDue", task, RetryDue(job=_JOB, task=task, attempt=attempt, at=2 * _DUE)
 
 

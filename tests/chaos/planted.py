@@ -18,8 +18,7 @@ from streams import caps, effects, orchestrator
 from streams.attempt import RunningAttempt
 from streams.chaos.scenarios import SHARED, Incident, Scenario
 from streams.chaos.scenarios import Job as SentJob
-from streams.core import attempts, settling
-from streams.core import job as rules
+from streams.core import attempts, beginning, settling
 from streams.core.commands import Answer, Effect, StopAttempt
 from streams.core.ending import Folded
 from streams.core.events import JobSubmitted, Planned
@@ -151,7 +150,7 @@ def dependencies_not_waited_for(patch: Patch) -> None:
         }
         return replace(after, states=states, ready=tuple(states)), made
 
-    for module in (rules, attempts):
+    for module in (beginning, attempts):
         patch.setattr(module, "take_plan", hasty)
 
 
