@@ -17,6 +17,7 @@ from streams.core.states import (
     Finished,
     Hedged,
     Job,
+    Node,
     Open,
     Ready,
     Released,
@@ -92,7 +93,10 @@ def finish(
         rule=rule,
         reason=reason,
         answer=answer,
-        subtasks=tuple(placed(job, report(name, job.states[name], hedged=name in job.decided.hedged)) for name in job.nodes),
+        subtasks=tuple(
+            placed(job, report(name, job.states[name], hedged=name in job.decided.hedged))
+            for name in job.nodes
+        ),
         usage=spent(job),
         submitted_at=submitted.at,
         answered_at=event.at,
@@ -138,7 +142,8 @@ def report(task: str, state: SubTaskState, *, hedged: bool = False) -> TaskRepor
 
 def placed(job: Open, line: TaskReport) -> TaskReport:
     """A sub-task's line with its place in a plan that grew, or that another one took the place of."""
-    parent = job.nodes[line.task].task.parent
+    node = job.nodes[line.task]
+    parent = node.task.parent if isinstance(node, Node) else None  # a broken job ends, too
     replaced = line.task in job.decided.replaced
     return replace(line, parent=parent, reason=f"{line.reason}; {REPLACED}" if replaced else line.reason)
 

@@ -31,6 +31,9 @@ from streams.core.states import (
 )
 from streams.core.values import TaskId
 
+WHY_CHARACTERS: Final = 1_000
+"""Characters of a refusal: they stand in the job's row, and in its answer."""
+
 STILL_OPEN: Final = (Ready, Backoff, Released, Running, Suspended, Hedged)
 """The states of a sub-task whose hedge may still bring its result."""
 
@@ -55,10 +58,11 @@ def proposer(job: Open, task: TaskId) -> TaskId:
 
 def refuse(job: Open, why: str) -> Open:
     """The job with a refusal that its answer tells: :data:`MAX_REASONS` of them, and that there are more."""
-    told = job.decided.refused
-    if len(told) > MAX_REASONS:
+    told, shown = job.decided.refused, why[:WHY_CHARACTERS]
+    if shown in told or len(told) > MAX_REASONS:
         return job
-    shown = why[:2000] if len(told) < MAX_REASONS else "and more"
+    if len(told) == MAX_REASONS:
+        shown = "and more"
     return replace(job, decided=replace(job.decided, refused=(*told, shown)))
 
 
