@@ -47,8 +47,11 @@ class Sample:
     plan: Plan
 
 
+_NO_HEDGES = Hedging()
+
+
 def _sample(
-    plan: Plan, *, max_attempts: int, join: JoinRule, budget: Budget, hedge: Hedging = Hedging()
+    plan: Plan, *, max_attempts: int, join: JoinRule, budget: Budget, hedge: Hedging = _NO_HEDGES
 ) -> Sample:
     limits = Limits(max_attempts=max_attempts, timeout_s=1.0)
     text = Inline(value="sample")
