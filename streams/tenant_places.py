@@ -25,6 +25,11 @@ def share_of(lane: int, *, whole: int, lanes: int) -> int:
     return (lane + 1) * whole // lanes - lane * whole // lanes
 
 
+def pooled_share(limit: int, *, owned: int, lanes: int) -> int:
+    """The places of a process that has so many of the lanes, where a limit is smaller than their number."""
+    return max(1, limit * owned // lanes)
+
+
 class Places(Protocol):
     """What the slots of a lane ask of the limits of tenants."""
 
@@ -92,7 +97,7 @@ class TenantPlaces:
             return False
         if self._is_shared(limit):
             owned = self._standing.owned
-            share = max(1, limit * len(owned) // self._lanes)
+            share = pooled_share(limit, owned=len(owned), lanes=self._lanes)
             elsewhere = sum(self._elsewhere(each, tenant) for each in owned)
             taken = self._shared[tenant]
         else:

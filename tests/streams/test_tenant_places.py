@@ -14,7 +14,7 @@ from agents.ports import Attempt, Done
 from streams.core.commands import RunSubTask
 from streams.memory_log.virtual_time import run
 from streams.settings import Settings
-from streams.tenant_places import share_of
+from streams.tenant_places import pooled_share, share_of
 from tests.streams.lanes_in_memory import LanesInMemory, sub_task, until
 
 
@@ -49,6 +49,21 @@ def test_shares_of_all_lanes_make_the_whole(whole: int, lanes: int) -> None:
     shares = [share_of(lane, whole=whole, lanes=lanes) for lane in range(lanes)]
     assert sum(shares) == whole
     assert max(shares) - min(shares) <= 1
+
+
+@given(st.integers(2, 60), st.data())
+def test_shares_of_all_processes_make_no_more_than_the_limit_or_one_each(
+    lanes: int, data: st.DataObject
+) -> None:
+    """With lanes evenly shared; else the limit and one for each process, at most."""
+    limit = data.draw(st.integers(1, lanes - 1))
+    workers = data.draw(st.integers(1, lanes))
+    evenly = [lanes // workers + (n < lanes % workers) for n in range(workers)]
+    assert sum(pooled_share(limit, owned=owned, lanes=lanes) for owned in evenly) <= max(limit, workers)
+    cuts = sorted(data.draw(st.lists(st.integers(0, lanes), min_size=workers - 1, max_size=workers - 1)))
+    anyhow = [b - a for a, b in zip([0, *cuts], [*cuts, lanes], strict=True)]
+    shares = [pooled_share(limit, owned=owned, lanes=lanes) for owned in anyhow if owned]
+    assert sum(shares) < limit + len(shares)
 
 
 @pytest.mark.parametrize(
