@@ -186,8 +186,14 @@ def of_command(command: Command) -> str:
         head += f", granted {told(command.grant)}"
     match command:
         case MakePlan():
-            return f"{head}: {told_value(command.text)}"
+            again = f", after {command.failure}; with {results(command.known)}" if command.failure else ""
+            return f"{head}: {told_value(command.text)}{again}"
         case RunSubTask(dep=dep):
+            if command.growth:
+                head += f", may propose {command.growth}"
+            if command.notes is not None:
+                notes = ", ".join(f"{n.topic}@{n.version}={told_value(n.value)}" for n in command.notes)
+                head += f", notes up to {command.notes_at}: {notes or 'none'}"
             beside = f" beside {command.hedge_of}, fallback {command.fallback}" if command.hedge_of else ""
             return f"{head}{beside}: {command.goal or command.tool}" + (f"; with {results(dep)}" if dep else "")
         case MakeAnswer(results=all_):
@@ -214,6 +220,7 @@ def of_effect(effect: Effect) -> Iterable[str]:
                 yield f"     {told_value(effect.answer)}"
             for report in effect.subtasks:
                 attempts = f"{report.attempts} attempt{'s' * (report.attempts != 1)}{', hedged' * report.hedged}"
+                attempts += f", proposed by {report.parent}" if report.parent else ""
                 yield f"     {report.task}: {report.outcome}, {attempts}" + f", {report.reason}" * bool(
                     report.reason
                 )
@@ -233,6 +240,10 @@ def of_join(answer: Answer) -> Iterable[str]:
         yield f"     {', '.join(found.tasks)} contradict each other: {found.about}"
     for votes in answer.votes:
         yield f"     {votes.weight:g} votes: {', '.join(votes.tasks)}"
+    if answer.replans:
+        yield f"     planned again: {answer.replans}"
+    for why in answer.refused:
+        yield f"     refused: {why}"
     if answer.cites:
         yield f"     cites {', '.join(answer.cites)}"
 
