@@ -4,6 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from streams.chaos.scenarios import Job
+from streams.chaos.simulation.tenants import FEW, POOR
 from streams.core.values import Json
 
 Goal = dict[str, Json]
@@ -13,8 +14,8 @@ def a_job(name: str, chance: Random) -> Job:
     """A job whose goal has this id."""
     made = chance.choice(SHAPES)(name, chance)
     goal: Goal = {"id": name, **made.goal}
-    if chance.random() < 0.3:  # noqa: PLR2004 - a share
-        goal["tenant"] = chance.choice(("a", "b"))
+    if "tenant" not in goal and chance.random() < 0.3:  # noqa: PLR2004 - a share
+        goal["tenant"] = chance.choice(("a", "b", FEW, FEW))
     if chance.random() < 0.2:  # noqa: PLR2004 - a share
         goal["priority"] = chance.randint(0, 9)
     return Job(goal=goal, certain=made.certain, exact=made.exact)
@@ -160,6 +161,13 @@ def _tight(_: str, chance: Random) -> Job:
     return Job(goal=made.goal, certain=False)
 
 
+def _of_a_poor_tenant(_: str, chance: Random) -> Job:
+    """What is left of its tenant's day decides; who gets nothing waits until its deadline."""
+    shape = chance.choice(("plan 3", "chain 4", "plan 8", "diamond"))
+    made = _planned(f"[[{shape}]]", tenant=POOR, deadline_s=round(chance.uniform(5.0, 60.0), 1))
+    return Job(goal=made.goal, certain=False)
+
+
 def _bad(_: str, chance: Random) -> Job:
     unfit: tuple[Goal, ...] = ({"colour": "red"}, {"priority": 99}, {"plan": [{"id": "a", "dep": ["b"]}]})
     fields = chance.choice(unfit)
@@ -189,6 +197,8 @@ SHAPES: tuple[Callable[[str, Random], Job], ...] = (
     _hedged,
     _hedged,
     _poor,
+    _of_a_poor_tenant,
+    _of_a_poor_tenant,
     _tight,
     _bad,
 )

@@ -10,6 +10,7 @@ from streams.chaos.scenarios import Incident, Scenario
 from streams.chaos.simulation.crew import crew
 from streams.chaos.simulation.endpoint import MemoryEndpoint
 from streams.chaos.simulation.outside import Outside
+from streams.chaos.simulation.tenants import configured
 from streams.chaos.simulation.tools import MemoryTools
 from streams.chaos.simulation.worker import GROUP, Process, Worker
 from streams.core.values import JobId
@@ -42,6 +43,7 @@ class World:
             window=scenario.window,
             batch=scenario.batch,
             drain_s=scenario.drain_s,
+            configured=configured(),
         )
         self._cluster = MemoryCluster(
             dict.fromkeys(TOPICS, scenario.lanes),
