@@ -83,6 +83,12 @@ def taken(job: Open, event: Planned) -> Open:
     return put(replace(job, nodes=nodes_of((*plan, *event.plan)), decided=decided), states)
 
 
+def in_vain(job: Open, step: TaskId) -> Open:
+    """The job when a planner that was asked again has failed, which its answer tells."""
+    state = job.states[step]
+    return refuse(job, f"{step}: {state.kind}: {state.reason}") if isinstance(state, Failed) else job
+
+
 def standing(job: Open) -> list[TaskId]:
     """The sub-tasks that no other plan has taken the place of."""
     replaced = frozenset(job.decided.replaced)

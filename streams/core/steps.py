@@ -4,6 +4,7 @@ from streams.core import gating, hedging
 from streams.core.ending import Folded
 from streams.core.events import SubTaskEvent, SubTaskSucceeded
 from streams.core.joining import join
+from streams.core.replanning import in_vain
 from streams.core.settling import settle
 from streams.core.states import Open
 from streams.core.stepping import begin, step_id
@@ -32,7 +33,7 @@ def failed(job: Open, event: SubTaskEvent) -> Folded:
         case "gate":
             return gating.failed(job, event)
         case "replan":
-            return settle(job, event)
+            return settle(in_vain(job, event.task), event)
         case "check" | "tie" | "judge" | "reduce":
             return join(job, event)
         case "hedge":
