@@ -8,7 +8,7 @@ from agents.planner import ModelPlanner
 from agents.ports import GaveUp, ModelError, ModelReply, PlanMade, PlanRefused
 from agents.tools.local import LocalTools, local_tool
 from agents.tools.noop import noop
-from streams.core.commands import MakePlan
+from streams.core.commands import MakePlan, TaskResult
 from streams.core.values import Inline
 from streams.memory_log.virtual_time import run
 from tests.agents.memory_attempt import MemoryAttempt
@@ -128,3 +128,25 @@ def test_one_huge_item_is_shown_in_part() -> None:
         assert set(asked["input"]) == {"note", "head", "tail"}
         assert "sub-tasks get the whole" in asked["input_note"]
         assert len(json.dumps(asked)) < 20_000
+
+
+def test_a_planner_that_is_asked_again_builds_on_what_is_known() -> None:
+    """It is told what failed; its plan has new ids, and depends on what succeeded alone."""
+    known = (
+        TaskResult(task="a", goal="look", outcome="succeeded", result=Inline(value=3)),
+        TaskResult(task="b", goal="listen", outcome="failed", reason="no sound"),
+    )
+    again = '[{"id": "b", "goal": "listen", "dep": ["b"]}]'
+    other = '[{"id": "c", "goal": "feel", "dep": ["a"], "input": [1, 1], "notes": true}]'
+    fields: dict[str, Any] = {"failure": "b: refused: no sound", "known": known, "notes": True, "items": 3}
+    made, model = plan(said(again), said(other), input=Inline(value=[1, 2, 3]), **fields)
+    assert isinstance(made, PlanMade)
+    assert [(task.id, task.dep, task.notes) for task in made.plan] == [("c", ("a",), True)]
+    told = brief(model)
+    assert (told["failure"], told["notes"]) == ("b: refused: no sound", True)
+    assert told["known"] == [
+        {"task": "a", "goal": "look", "outcome": "succeeded", "result": 3},
+        {"task": "b", "goal": "listen", "outcome": "failed", "reason": "no sound"},
+    ]
+    refused = json.loads(str(model.requests[1].messages[3]["content"]))["refused"]
+    assert "id b is taken by an earlier sub-task" in refused

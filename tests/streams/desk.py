@@ -82,6 +82,7 @@ class Desk:
         self.log = self.cluster.connect("worker")
         self.slots = Slots(lambda: slots)
         self.told: list[Event] = []
+        self.takes_s = 0.0
         command = sub_task("t", attempt=3, timeout_s=timeout_s)
         self.run: str = f"run-{int(before.run[4:]) + 1 if before else 1}"
         journal = Journal(Sender(self.log.producer), command, partition=1, run=self.run)
@@ -104,6 +105,7 @@ class Desk:
         )
 
     async def _tell(self, event: Event) -> None:
+        await asyncio.sleep(self.takes_s)
         self.told.append(event)
 
     def journal(self) -> Sequence[Any]:

@@ -6,6 +6,7 @@ import pytest
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply, ToolSpec
 from streams.claims import Resolver
+from streams.core.events import NoteWritten
 from streams.core.values import Inline, Json, Reference
 from streams.log import RecordRefused
 from streams.memory_log import Faults
@@ -303,5 +304,40 @@ def test_a_shared_result_is_told_as_one_also_where_it_is_recalled() -> None:
         assert looked.shared
         reply = await Desk(before=desk).attempt.tool(LOOK, tool("never run"))
         assert (reply.output, reply.shared) == ("as others found it", True)
+
+    run(story())
+
+
+def test_a_note_is_on_the_log_before_its_call_is_on_the_journal_and_is_not_written_again() -> None:
+    """It names its call, by which the fold knows it when it comes twice; a recalled call writes nothing."""
+
+    async def story() -> None:
+        desk = Desk()
+
+        async def note(timeout_s: float) -> ToolReply:
+            await desk.attempt.note(LOOK, "tide", {"now": "low"}, base=2, timeout_s=timeout_s)
+            assert not any(isinstance(entry, ToolCalled) for entry in desk.journal())
+            return ToolReply(output="written")
+
+        await desk.attempt.tool(LOOK, note)
+        await desk.attempt.recorded()
+        value = Inline(value={"now": "low"})
+        names = {"job": "default/g", "task": "t", "attempt": 3, "call": LOOK.id}
+        assert desk.told == [NoteWritten(**names, topic="tide", value=value, base=2, size=13)]
+        later = Desk(before=desk)
+        assert (await later.attempt.tool(LOOK, note)).output == "written"
+        assert later.told == []
+
+    run(story())
+
+
+def test_a_note_that_the_log_does_not_take_in_time_is_given_up() -> None:
+    """The call's own time is over; the attempt goes on."""
+
+    async def story() -> None:
+        desk = Desk()
+        desk.takes_s = 60.0
+        with pytest.raises(TimeoutError):
+            await desk.attempt.note(LOOK, "tide", 1, base=0, timeout_s=5.0)
 
     run(story())
