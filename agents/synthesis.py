@@ -16,6 +16,7 @@ from agents.prompt_data import inline, results, system, user
 from agents.prompts import read_prompt
 from agents.verdicts import gave_up, unfit
 from streams.core.commands import MakeAnswer
+from streams.core.goal import WITHOUT_A_MODEL
 from streams.core.values import NO_USAGE, Json
 
 ANSWER_TOKENS = 8_192
@@ -26,9 +27,6 @@ LEAST_TOKENS = 256
 
 BYTES_A_TOKEN = 4
 """Of English; of most other languages it is less, so that a summary has room enough."""
-
-WITHOUT_A_MODEL = frozenset({"concat", "table", "rank"})
-"""Strategies whose answer is put together as it is."""
 
 
 class ModelSynthesiser:

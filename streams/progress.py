@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, assert_never
 from streams.core.commands import Answer, Outcome
 from streams.core.events import Event
 from streams.core.job import absorb
+from streams.core.joining import OF_THE_JOIN
 from streams.core.states import Account, Finished, Job, New, Open, Running, Stopped
 from streams.core.values import ANSWER, NO_USAGE, Inline, JobId, Usage
 
@@ -97,7 +98,8 @@ class Progress:
 
 
 def _under_way(job: Open, text: str) -> JobProgress:
-    phase: Phase = "answering" if ANSWER in job.states else "running" if job.nodes else "planning"
+    joining = ANSWER in job.states or any(step.role in OF_THE_JOIN for step in job.steps.values())
+    phase: Phase = "answering" if joining else "running" if job.nodes else "planning"
     running = sum(isinstance(job.states[name], Running) for name in job.nodes)
     stopped = sum(isinstance(job.states[name], Stopped) for name in job.nodes)
     return JobProgress(

@@ -9,6 +9,9 @@ Strategy: TypeAlias = Literal["synthesize", "concat", "table", "first", "vote", 
 """How results become an answer: a model writes it; they stand one after the other; they are rows; the first
 success is it; the sub-agents vote; a judge orders them and the best are kept."""
 
+WITHOUT_A_MODEL: Final[frozenset[Strategy]] = frozenset({"concat", "table", "rank"})
+"""Strategies whose last step a lane makes alone, from what is there."""
+
 Equality: TypeAlias = Literal["exact", "normalised", "judged"]
 """When two votes are the same: the same JSON; but for case, spaces and punctuation; where a judge says so."""
 

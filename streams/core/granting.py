@@ -32,6 +32,7 @@ What is spent, and what becomes of the grants of attempts that are lost, is in :
 from dataclasses import replace
 
 from streams.core.events import SubTaskSucceeded
+from streams.core.goal import WITHOUT_A_MODEL
 from streams.core.money import (
     NOTHING,
     budget_left,
@@ -223,7 +224,9 @@ def too_small(job: Open, grant: Grant) -> Open:
 
 
 def calls_no_model(job: Open, task: TaskId) -> bool:
-    """Whether a sub-task calls a tool and nothing else."""
+    """Whether a sub-task calls a tool and nothing else, or is put together by its lane."""
+    if task == ANSWER:
+        return job.submitted.goal.join.strategy in WITHOUT_A_MODEL
     node = job.nodes.get(owner(job, task) or task)
     return node is not None and node.task.tool is not None and not node.task.goal
 

@@ -23,7 +23,7 @@ from streams.core.opening import nodes_of
 from streams.core.replanning import standing as standing_in
 from streams.core.results import on_the_log, too_large
 from streams.core.states import Backoff, Finished, Job, New, Open, Succeeded, Waiting
-from streams.core.values import ANSWER, NO_USAGE, PLAN, Inline, TaskId
+from streams.core.values import ANSWER, NO_USAGE, PLAN, STEP, Inline, TaskId
 
 Ended: TypeAlias = Planned | SubTaskSucceeded | SubTaskFailed
 """What an attempt's end is told by."""
@@ -88,6 +88,7 @@ def reopening(
             task
             for task, attempt in dict.fromkeys(redriven)
             if attempt
+            and not task.startswith(STEP)  # it begins anew, if at all
             and tried.get(task) == attempt
             and not (job.submitted.goal.budget.limited or job.submitted.goal.rules.limited)
             and _never_ran(events, task, attempt)

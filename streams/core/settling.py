@@ -8,6 +8,7 @@ from streams.core.admission import problems
 from streams.core.commands import Effect
 from streams.core.ending import Folded, finish
 from streams.core.events import Event
+from streams.core.goal import WITHOUT_A_MODEL
 from streams.core.holding import hold_plan
 from streams.core.joining import join, voted
 from streams.core.money import over_budget
@@ -79,9 +80,17 @@ def join_or_wait(job: Open, event: Event) -> Folded:
         return finish(job, event, rule="all_done", reason=reason)
     if alone(job) and rule.strategy in SINGLE:
         return finish(job, event, rule="all_done")
-    if spent := over_budget(job):
+    if not free_of_charge(job) and (spent := over_budget(job)):
         return finish(job, event, rule="budget", reason=spent)
     return join(job, event)
+
+
+def free_of_charge(job: Open) -> bool:
+    """Whether no model is needed any more, so that a spent budget ends nothing."""
+    rule = job.submitted.goal.join
+    if rule.strategy == "vote":
+        return rule.equality != "judged"
+    return rule.strategy in WITHOUT_A_MODEL and not rule.check
 
 
 def enough(job: Open) -> bool:

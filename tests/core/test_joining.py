@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from streams.core.commands import Answer, Effect, MakeAnswer, RunSubTask, StopAttempt
 from streams.core.events import Event, JobSubmitted, SubTaskFailed, SubTaskSucceeded
-from streams.core.goal import Goal, JoinRule, Limits, Source, Weight
+from streams.core.goal import Budget, Goal, JoinRule, Limits, Source, Weight
 from streams.core.job import fold
 from streams.core.plan import SubTask
 from streams.core.reduction import MOST_LEAVES, grouped, reductions
 from streams.core.release import command, release
 from streams.core.states import Finished, Job, New, Open, Ready, Released, Stopped
-from streams.core.values import ANSWER, Inline, TaskId
+from streams.core.values import ANSWER, Inline, TaskId, Usage
 from tests.core.histories import JOB, START
 
 SOURCE = Source(topic="goals", partition=0, offset=7)
@@ -193,7 +193,7 @@ def test_duplicates_are_the_same_whoever_comes_first_and_nothing_is_lost(
 SIZES = st.lists(st.integers(1, 3_000), min_size=1, max_size=12)
 
 
-@given(SIZES, st.integers(50, 1_500))
+@given(SIZES, st.integers(150, 1_500))
 def test_every_byte_is_in_one_group_and_no_group_is_too_large(sizes: list[int], chunk: int) -> None:
     """Long results are in parts, all of them; the order stays."""
     results = [(f"t{n}", size) for n, size in enumerate(sizes)]
@@ -471,3 +471,24 @@ def test_citations_of_unknown_sub_tasks_are_not_taken_and_summaries_cite_through
     life.see(SubTaskSucceeded(job=JOB, task=ANSWER, attempt=1, result=Inline(value="z"), cites=answer))
     assert life.answer.cites == ("t1", "t2", "t3", "t0")
     assert not any(isinstance(state, Released) for state in getattr(life.job, "states", {}).values())
+
+
+def test_a_spent_budget_does_not_keep_a_lane_from_putting_an_answer_together() -> None:
+    """Nor a vote from being counted: neither needs a model."""
+    for strategy, rule in (("concat", "all_done"), ("vote", "tie"), ("synthesize", "budget")):
+        life = Life()
+        goal = Goal(
+            text=Inline(value="x"),
+            budget=Budget(calls=2),
+            join=JoinRule(strategy=strategy),  # type: ignore[arg-type]
+        )
+        life.see(JobSubmitted(job=JOB, goal=goal, source=SOURCE, plan=tuple(tasks(2))))
+        for n in range(2):
+            done = SubTaskSucceeded(
+                job=JOB, task=f"t{n}", attempt=1, result=Inline(value=n), usage=Usage(calls=1)
+            )
+            life.see(replace(done, fingerprint=f"{n}:{n}:"))
+        if strategy == "concat":
+            assert life.open.ready == (ANSWER,)
+            life.ends(ANSWER, [0, 1])
+        assert life.answer.rule == rule
