@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
-from streams.core.values import NO_USAGE, Grant, Json, Usage
+from streams.core.commands import CallEnded
+from streams.core.values import NO_USAGE, Grant, JobId, Json, Usage
 
 
 class PlainAttempt:
@@ -68,6 +70,19 @@ class PlainAttempt:
         timeout_s: float,
     ) -> None:
         """Nobody else would read it."""
+
+    async def wait_outside(
+        self,
+        call: ToolCall,
+        *,
+        on: Literal["approval", "child"],
+        args: Json = None,
+        child: JobId | None = None,
+    ) -> CallEnded:
+        """Nobody is there to be waited for: the call is not made."""
+        del args
+        waited = f"a swarm would wait here for {child or f'approval of {call.name}'}: nobody is asked"
+        return CallEnded(call=call.id, outcome="rejected", child=child, reason=f"{waited} ({on})")
 
     async def wait(self, seconds: float) -> None:
         """Wait.

@@ -5,11 +5,11 @@ A poor answer is a value (:class:`PlanRefused`, :class:`GaveUp`); a broken progr
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
-from streams.core.commands import Judge, MakeAnswer, MakePlan, RunSubTask
+from streams.core.commands import CallEnded, Judge, MakeAnswer, MakePlan, RunSubTask
 from streams.core.plan import Plan
-from streams.core.values import NO_USAGE, Grant, Json, TaskId, Usage
+from streams.core.values import NO_USAGE, Grant, JobId, Json, TaskId, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +244,25 @@ class Attempt(Protocol):
 
         Raises:
             TimeoutError: the log did not take it in time; it may still.
+        """
+
+    async def wait_outside(
+        self,
+        call: ToolCall,
+        *,
+        on: Literal["approval", "child"],
+        args: Json = None,
+        child: JobId | None = None,
+    ) -> CallEnded:
+        """What this tool call has come to outside, once a person or a child job has answered it.
+
+        Where it is not answered yet this raises what ends the attempt for now: it holds nothing while it
+        waits, and its agent's code runs again later, up to here. Calls side by side with this one are to be
+        over: an attempt waits for one call after the other, before :meth:`tool` makes it.
+
+        Args:
+            args: The call's arguments, for a person.
+            child: The job that is waited for.
         """
 
     async def wait(self, seconds: float) -> None:

@@ -72,7 +72,9 @@ class ToolUsingAgent:
             kind = replace(kind, schema=command.schema)  # its result may be the answer as it is
         caller = Caller(job=command.job, task=command.task, kind=name)
         granted = allowed(command.tools, kind)
-        shelf = partial(Toolbox, self._tools, granted, caller, kind.bounds, refused=self._refused)
+        shelf = partial(
+            Toolbox, self._tools, granted, caller, kind.bounds, refused=self._refused, ask=command.ask
+        )
         if command.tool is not None and not command.goal:
             return await run_tool(command, command.tool, shelf(), attempt)
         growth, notebook = Growth(command), Notebook(command, attempt)

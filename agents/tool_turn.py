@@ -28,6 +28,11 @@ MAX_TOOLS = 128
 KEPT_BYTES = 16_777_216
 """Bytes of JSON of one result that the journal keeps; of a longer one it keeps head and tail."""
 
+ASKED_BYTES = 65_536
+"""Bytes of JSON of the arguments that a person is shown and approves, at most: they see all of them."""
+
+APPROVED = "approved"
+
 NEVER = frozenset({"unknown_tool", "not_allowed", "bad_arguments"})
 """Errors of calls that reached no tool, and would not the next time."""
 
@@ -52,6 +57,7 @@ class Toolbox:
         bounds: How many calls of a turn are run, how many at once, and how long each may take.
         refused: Told of each call that is answered without *tools*, by its name; not of those recalled.
         own: Tools that the system itself offers, beside those.
+        ask: A person is to approve each call of a tool that changes things, before it is made.
 
     Attributes:
         specs: What a request offers: the tools by names that every endpoint takes.
@@ -66,9 +72,10 @@ class Toolbox:
         refused: Counted = not_counted,
         *,
         own: Sequence[OwnTool] = (),
+        ask: bool = False,
     ) -> None:
         self._tools, self._caller, self._bounds, self._refused = tools, caller, bounds, refused
-        self._granted = frozenset(allowed)
+        self._granted, self._ask = frozenset(allowed), ask
         self._allowed = {spec.name: spec for spec in tools.specs(allowed)}
         if len(self._allowed) > MAX_TOOLS:
             log.warning("tools_not_offered", job=caller.job, task=caller.task, tools=len(self._allowed))
@@ -102,13 +109,30 @@ class Toolbox:
             async with slots:
                 return await self.run(call, attempt)
 
+        replies: dict[int, ToolReply] = {}
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(one(place, call)) for place, call in enumerate(calls)]
+                tasks = {
+                    place: group.create_task(one(place, call))
+                    for place, call in enumerate(calls)
+                    if not self._waits(call)
+                }
         except BaseExceptionGroup as broken:
             # Whoever runs the attempt knows its own exceptions, not a group of them.
             raise broken.exceptions[0] from broken
-        return [task.result() for task in tasks]
+        for place, call in enumerate(calls):
+            # What waits for somebody outside ends the attempt for now: all others come before.
+            replies[place] = tasks[place].result() if place in tasks else await one(place, call)
+        return [replies[place] for place in range(len(calls))]
+
+    def _waits(self, call: ToolCall) -> bool:
+        """Whether somebody outside is to answer before this call is made, or ends."""
+        if (own := self._own.get(call.name)) is not None:
+            return own.waits
+        return self._asks(self._allowed.get(call.name))
+
+    def _asks(self, spec: ToolSpec | None) -> bool:
+        return self._ask and spec is not None and not spec.read_only
 
     async def run(self, call: ToolCall, attempt: Attempt) -> ToolReply:
         """Run one call, or answer why not."""
@@ -131,7 +155,16 @@ class Toolbox:
             reply = await self._tools.call(call.name, arguments, timeout_s=within_s, caller=self._caller)
             return kept(reply)
 
-        return await attempt.tool(call, make, once=spec.once)
+        if not self._asks(spec):
+            return await attempt.tool(call, make, once=spec.once)
+        size = len(dumps(arguments))
+        if size > ASKED_BYTES:
+            text = f"not run: its arguments have {size} bytes, and a person approves {ASKED_BYTES} at most"
+            return await self._refuse(call, "not_allowed", text, attempt)
+        said = await attempt.wait_outside(call, on="approval", args=arguments)
+        if said.outcome != APPROVED:
+            return await self._refuse(call, "not_allowed", f"not run: {said.reason or said.outcome}", attempt)
+        return await attempt.tool(call, make, once=True)  # one call was approved: it is not made twice
 
     async def _run_own(
         self, own: OwnTool, call: ToolCall, arguments: dict[str, Json], attempt: Attempt
@@ -151,7 +184,7 @@ class Toolbox:
     def once(self, name: str) -> bool:
         """An unknown outcome of this tool is never tried again."""
         spec = self._own[name].spec if name in self._own else self._allowed.get(name)
-        return spec is not None and spec.once
+        return spec is not None and (spec.once or (name not in self._own and self._asks(spec)))
 
     async def _refuse(self, call: ToolCall, error: str, output: Json, attempt: Attempt) -> ToolReply:
         """Answer a call without running a tool; the attempt records it like any other."""

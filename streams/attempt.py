@@ -4,20 +4,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from agents.grants import unfinished
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.claims import Resolver
-from streams.core.commands import Command
-from streams.core.events import STOPPED, Event, NoteWritten, SubTaskFailed
-from streams.core.values import NO_USAGE, Grant, Inline, Json, Usage
+from streams.core.commands import CallEnded, Command
+from streams.core.events import STOPPED, Event, NoteWritten, SubTaskFailed, SubTaskSuspended
+from streams.core.values import NO_USAGE, Grant, Inline, JobId, Json, Usage
 from streams.journal import Journal
 from streams.past import Past, Try
 from streams.redaction import NO_SECRETS, Redactor
 from streams.slots import Slots
 from streams.standing import Standing
 from streams.stops import AttemptStopped
+from streams.suspension import AttemptSuspended, resume_of
 from streams.transcript import ToolCalled
 from streams.wire.values import write_value
 
@@ -79,6 +80,8 @@ class RunningAttempt:
         self._redactor = redactor
         self._command, self._journal, self._slots, self._standing = command, journal, slots, standing
         self._past, self._resolver, self._chance = past, resolver, chance
+        resume = resume_of(command)
+        self._number = 0 if resume is None else resume.number
         self._tell = tell
         self._time = asyncio.get_running_loop().time
         self._ends = self._time() + command.timeout_s
@@ -247,13 +250,13 @@ class RunningAttempt:
                 await asyncio.wait([sure, self._moved], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 sure.cancel()
-        return not self._moved.done() and self._past.ended is None
+        return not self._moved.done() and self._past.over(self._number) is None
 
     async def _leave(self) -> NoReturn:
         """End here; calls side by side with this one come to their end first: they are paid for."""
         await self._landed.wait()
         await self.recorded()
-        raise LaneMoved if self._past.ended is None else EndedElsewhere
+        raise LaneMoved if self._past.over(self._number) is None else EndedElsewhere
 
     @contextmanager
     def _flight(self, call: int | str) -> Iterator[None]:
@@ -378,6 +381,53 @@ class RunningAttempt:
         )
         async with asyncio.timeout(min(timeout_s, self.left())):
             await self._tell(written)
+
+    async def wait_outside(
+        self,
+        call: ToolCall,
+        *,
+        on: Literal["approval", "child"],
+        args: Json = None,
+        child: JobId | None = None,
+    ) -> CallEnded:
+        """As :meth:`agents.ports.Attempt.wait_outside`.
+
+        Raises:
+            AttemptSuspended: it is not answered; all calls so far are on the journal.
+            LaneMoved, EndedElsewhere, AttemptStopped: no call may begin here any more.
+        """
+        resume = resume_of(self._command)
+        for ended in () if resume is None else resume.ended:
+            if ended.call == call.id:
+                if ended.answer is None:
+                    return ended
+                return replace(ended, answer=Inline(value=await self._resolver.resolve(ended.answer)))
+        await self._landed.wait()
+        await self._clear_to_call()
+        raise AttemptSuspended(call, on=on, args=self._redactor.output(args), child=child)
+
+    async def suspend(self, wait: AttemptSuspended, *, ran_ms: int) -> SubTaskSuspended:
+        """It waits for somebody outside: journal that, before its job is told.
+
+        Raises:
+            RecordRefused, Unwritable: the journal cannot hold it.
+        """
+        event = SubTaskSuspended(
+            job=self._command.job,
+            task=self._command.task,
+            attempt=self._command.attempt,
+            on=wait.on,
+            call=wait.call.id,
+            tool=wait.call.name,
+            args=wait.arguments,
+            child=wait.child,
+            journal=tuple(sorted({*self._past.offsets, *self._journal.offsets})),
+            number=self._number + 1,
+            so_far=self.usage,
+            ran_ms=ran_ms,
+        )
+        await self._journal.ended(event)
+        return event
 
     async def wait(self, seconds: float) -> None:
         """As :meth:`agents.ports.Attempt.wait`.

@@ -42,6 +42,7 @@ class Attempts:
         self._held = held
         self._tasks: dict[bytes, asyncio.Task[bool]] = {}
         self._by_key: dict[bytes, asyncio.Task[bool]] = {}
+        self._resumed: set[bytes] = set()
         self._time = asyncio.get_running_loop().time
         self.begun: dict[asyncio.Task[bool], Begun] = {}
         self.moved = self._unsettled = self._time()
@@ -55,6 +56,8 @@ class Attempts:
         if task is None or self._is_over_here(task):
             task = asyncio.create_task(work(), name=key.decode())
             self._tasks[key] = task
+            if b"#" in key:  # as of streams.suspension.run_key: no attempt's own key has one
+                self._resumed.add(key)
             task.add_done_callback(lambda done: self._forget_later(key, done))
         return task
 
@@ -72,7 +75,9 @@ class Attempts:
         The lane may have been ours before: then a run from that time, which makes the calls that were
         under way, is stopped as well as the one that waits for it.
         """
-        found = [task for task in (self._by_key.get(key), self._tasks.get(key)) if task and not task.done()]
+        names = (key, *(each for each in self._resumed if each.startswith(b"%b#" % key)))
+        tasks = (task for name in names for task in (self._by_key.get(name), self._tasks.get(name)))
+        found = [task for task in dict.fromkeys(tasks) if task and not task.done()]
         for task in found:
             if task in self.begun:
                 self.begun[task].attempt.stop(why)
@@ -120,6 +125,7 @@ class Attempts:
                 later(REMEMBER_S, forget)  # behind a slow one: a rebalance delivers it again
             elif self._tasks.get(key) is task:
                 del self._tasks[key]
+                self._resumed.discard(key)
 
         self.step()
         self.stops.forget(task)

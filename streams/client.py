@@ -18,7 +18,8 @@ from streams.answer_reader import AnswerReader, NotAnswered
 from streams.claims import Resolver
 from streams.core.commands import Answer
 from streams.core.events import Event
-from streams.core.values import JobId
+from streams.core.goal import Approval
+from streams.core.values import JobId, Json, TaskId
 from streams.delivery import Sender
 from streams.entry import sign, signing_key
 from streams.following import Following, readable
@@ -30,6 +31,7 @@ from streams.settings import Settings
 from streams.topics import GOALS, JOB_EVENTS, partition_of
 from streams.wire.events import read_event
 from streams.wire.goal_writing import GoalOptions, write_goal
+from streams.wire.outside import write_word
 
 __all__ = ["NotAnswered", "Swarm"]
 
@@ -167,6 +169,50 @@ class Swarm:
         except TimeoutError:
             raise NotAnswered(job, within_s) from None
 
+    async def approve(
+        self,
+        job: JobId,
+        *,
+        what: Approval | None = None,
+        task: TaskId | None = None,
+        reason: str = "",
+        by: str = "",
+        within_s: float = SEND_S,
+    ) -> None:
+        """Let a job go on that waits for a person. It counts for what waits once it arrives there.
+
+        Args:
+            what: Which of the things that wait: ``plan``, ``tools`` or ``answer``. None: all.
+            task: The sub-task whose tool call is meant. None: all.
+            reason: Why, kept on the log.
+            by: Who says so, where neither a key nor Kafka does; marked as claimed.
+            within_s: Seconds until the log must have taken it.
+
+        Raises:
+            ValueError: a field is out of its bounds; nothing was sent.
+            LogUnavailable: the log did not take it in time; it may still have it.
+        """
+        await self._say("approve", job, within_s, what=what, task=task, reason=reason, by=by)
+
+    async def reject(
+        self,
+        job: JobId,
+        *,
+        what: Approval | None = None,
+        task: TaskId | None = None,
+        reason: str = "",
+        by: str = "",
+        within_s: float = SEND_S,
+    ) -> None:
+        """Do not let a job go on that waits for a person: it ends ``rejected``. As :meth:`approve`."""
+        await self._say("reject", job, within_s, what=what, task=task, reason=reason, by=by)
+
+    async def cancel(
+        self, job: JobId, *, reason: str = "", by: str = "", within_s: float = SEND_S
+    ) -> None:
+        """End a job under way: it is answered ``cancelled``. As :meth:`approve`."""
+        await self._say("cancel", job, within_s, reason=reason, by=by)
+
     async def wait(self, job: JobId, *, within_s: float = ANSWER_S, revision: int = 1) -> Answer:
         """The newest answer of a job that was submitted before, also when it is there already.
 
@@ -253,6 +299,9 @@ class Swarm:
         """
         return await newest(self.log, self._resolver, lanes=self.lanes, since=since)
 
+    async def _say(self, verb: str, job: JobId, within_s: float, **fields: Json) -> None:
+        await self._submit(job, write_word(verb, job, **fields), {}, within_s)
+
     async def _submit(
         self, job: JobId, value: bytes, headers: Mapping[str, str | bytes], within_s: float
     ) -> None:
@@ -266,7 +315,7 @@ class Swarm:
                 await self._sender.deliver(GOALS, value, key=job.encode(), partition=place, headers=sent)
         except TimeoutError as error:
             raise LogUnavailable(
-                f"the goal of {job} was not taken within {within_s:g} s by {self._settings.brokers}; "
+                f"what was sent to {job} was not taken within {within_s:g} s by {self._settings.brokers}; "
                 "send it again with the same id"
             ) from error
 

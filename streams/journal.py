@@ -41,6 +41,7 @@ class Journal:
 
     Attributes:
         run: As given.
+        offsets: Where the calls stand that were written here.
     """
 
     def __init__(self, sender: Sender, command: Command, *, partition: int, run: str) -> None:
@@ -53,6 +54,7 @@ class Journal:
             "run": run,
         }
         self.run = run
+        self.offsets: list[int] = []
         self._place = call_place(command.job, command.task, command.attempt)
 
     async def model_called(self, n: int, seen: int, request: ModelRequest, reply: ModelReply) -> None:
@@ -133,7 +135,9 @@ class Journal:
         data = write_transcript(record)
         if len(data) > RECORD_BYTES:
             data = write_transcript(await self._lightened(record))
-        await self._sender.deliver(TRANSCRIPTS, data, key=self._key, partition=self._partition)
+        offset = await self._sender.deliver(TRANSCRIPTS, data, key=self._key, partition=self._partition)
+        if isinstance(record, ModelCalled | ModelFailed | ToolStarted | ToolCalled):
+            self.offsets.append(offset)
 
     async def _lightened(self, record: AttemptRecord) -> AttemptRecord:
         """The record with its large value checked in."""

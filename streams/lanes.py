@@ -14,22 +14,24 @@ from typing import Any
 
 import structlog
 
-from agents.ports import Crew
+from agents.ports import Crew, GaveUp
 from streams import dead_letters
 from streams.attempt import EndedElsewhere, LaneMoved, RunningAttempt
 from streams.attempts import Attempts, Begun
 from streams.caps import Caps
-from streams.claims import Resolver
+from streams.claims import Resolver, ValueLost
 from streams.core.commands import Command, StopAttempt
 from streams.delivery import Sender
 from streams.journal import Journal
 from streams.lane import Lane
 from streams.log import Delivery, Log, LogUnavailable, Record, RecordRefused
-from streams.outcome import Outcomes, stopped, unreadable
+from streams.outcome import Ended, Outcomes, stopped, unreadable
+from streams.past import NO_PAST, Past
 from streams.redaction import redactor
 from streams.settings import Settings
 from streams.standing import Standing
 from streams.stops import AttemptStopped
+from streams.suspension import AttemptSuspended, resume_of, run_key, with_journal
 from streams.takeover import TakeOver
 from streams.topics import SUBTASKS
 from streams.transcript import attempt_key
@@ -88,9 +90,7 @@ class Lanes:
         return sum(lane.takeover.elsewhere for lane in self._lanes if lane.partition == partition)
 
     def _elsewhere_of(self, partition: int, tenant: str) -> int:
-        return sum(
-            lane.takeover.elsewhere_of(tenant) for lane in self._lanes if lane.partition == partition
-        )
+        return sum(lane.takeover.elsewhere_of(tenant) for lane in self._lanes if lane.partition == partition)
 
     def _pump(self) -> None:
         self.caps.pump()
@@ -195,20 +195,30 @@ class Lanes:
                 key, work = b"stop-%d-%d" % (record.partition, record.offset), _heard
             else:
                 work = partial(self._perform, command, record, key, lane.takeover)
+                key = run_key(command, key)
         return None if self._attempts.draining else self._attempts.task(key, work)
 
     async def _perform(self, command: Command, record: Record, key: bytes, takeover: TakeOver) -> bool:
         """Run one command to its event on the log; False where it goes on elsewhere."""
         try:
             past = await takeover.past(record, key)
-            if past is None or await self._attempts.ended_here(key):
+            if past is None or await self._attempts.ended_here(run_key(command, key)):
                 return True
-            if past.ended is not None:
-                await self._outcomes.send(past.ended)  # whoever journaled it may have died before telling it
+            resume = resume_of(command)
+            number = 0 if resume is None else resume.number
+            if (event := past.over(number)) is not None:
+                await self._outcomes.send(event)  # whoever journaled it may have died before telling it
                 return True
             if why := takeover.stopped(record) or self._attempts.stops.why():
                 await self._outcomes.tell_stopped(command, why, past.usage)
                 return True
+            if resume is not None:
+                past = Past() if past is NO_PAST else past
+                try:
+                    await with_journal(self._kafka, past, resume, record.partition)
+                except ValueLost as error:
+                    await self._outcomes.tell_lost(command, str(error), past.usage)
+                    return True
             slots = self.caps.slots(record.partition)
             slots.pump()
             journal = Journal(self._sender, command, partition=record.partition, run=self._run)
@@ -231,8 +241,9 @@ class Lanes:
                 await self._outcomes.tell_stopped(command, str(stop), past.usage)
                 return True
             except EndedElsewhere:
-                assert past.ended is not None
-                await self._outcomes.send(past.ended)
+                event = past.over(number)
+                assert event is not None
+                await self._outcomes.send(event)
                 return True
         finally:
             takeover.over(key)
@@ -241,15 +252,18 @@ class Lanes:
         self, command: Command, attempt: RunningAttempt, key: bytes, record: Record
     ) -> bool:
         """From here on the attempt outlives its lane: what is paid for is journaled, or told to its job."""
-        self._attempts.begin(Begun(key=key, lane=record.partition, attempt=attempt))
+        self._attempts.begin(Begun(key=run_key(command, key), lane=record.partition, attempt=attempt))
         attempt.begin()
         began = self._time()
+        outcome: Ended | AttemptSuspended
         telling = self._outcomes.tell_start_later(command)
         try:
             with self._attempts.stops.cut_short():
                 outcome = await self._outcomes.run(command, attempt, self._crew, self._resolver)
         except AttemptStopped as stop:
             outcome = stopped(str(stop), attempt.usage, cut_off=attempt.cut_off)
+        except AttemptSuspended as wait:
+            outcome = wait
         except LaneMoved:
             self._log.info("attempt_handed_over", job=command.job, task=command.task, attempt=command.attempt)
             return False
@@ -258,6 +272,15 @@ class Lanes:
             attempt.give_back()
             self._attempts.step()  # telling its end is work of its own
         ran_s = self._time() - began
+        if isinstance(outcome, AttemptSuspended):
+            try:
+                event = await attempt.suspend(outcome, ran_ms=round(ran_s * 1000))
+            except (RecordRefused, Unwritable) as error:
+                reason = f"what it waits for does not fit on the journal: {error}"
+                outcome = GaveUp(kind="too_large", reason=reason, final=True, usage=attempt.usage)
+            else:
+                await self._outcomes.send(event)
+                return True
         await self._outcomes.tell(command, attempt, outcome, ran_s=ran_s, key=key, partition=record.partition)
         try:
             # Nothing is acknowledged whose journal is not written: a crash would make its calls again.

@@ -26,6 +26,7 @@ from streams.fingerprinting import fingerprint
 from streams.log import LogUnavailable, RecordRefused
 from streams.redaction import NO_SECRETS
 from streams.stops import AttemptStopped
+from streams.suspension import AttemptSuspended, resume_of
 from streams.topics import JOB_EVENTS, partition_of
 from streams.transcript import AttemptEvent, attempt_key, attempt_of
 from streams.wire.envelope import Unwritable
@@ -79,7 +80,14 @@ class Outcomes:
 
     async def _tell_start(self, command: Command) -> None:
         """Not waited for, and not repeated: the attempt's end says the same."""
-        event = SubTaskStarted(job=command.job, task=command.task, attempt=command.attempt, run=self._run)
+        resume = resume_of(command)
+        event = SubTaskStarted(
+            job=command.job,
+            task=command.task,
+            attempt=command.attempt,
+            run=self._run,
+            number=0 if resume is None else resume.number,
+        )
         try:
             told = await self._sender.producer.send(
                 JOB_EVENTS,
@@ -98,6 +106,7 @@ class Outcomes:
             LaneMoved: it goes on elsewhere.
             EndedElsewhere: it is over.
             AttemptStopped: nobody needs it any more.
+            AttemptSuspended: it waits for somebody outside.
         """
         self._running[id(attempt)] = command, self._time() + command.timeout_s
         try:
@@ -117,7 +126,7 @@ class Outcomes:
                 return replace(ended, usage=ended.usage + attempt.unanswered)
         except TimeoutError:
             return _cut_off(attempt, "timeout", f"no result within {command.timeout_s:g} s")
-        except (LaneMoved, EndedElsewhere, AttemptStopped):
+        except (LaneMoved, EndedElsewhere, AttemptStopped, AttemptSuspended):
             raise
         except ValueLost as error:
             return GaveUp(kind="value_lost", reason=str(error), final=True, usage=attempt.usage)
@@ -159,6 +168,11 @@ class Outcomes:
     async def tell_stopped(self, command: Command, why: str, usage: Usage = NO_USAGE) -> None:
         """Tell that an attempt was stopped before it began here; *usage* is of its earlier owners."""
         await self.send(self._failed(command, stopped(why, usage)))
+
+    async def tell_lost(self, command: Command, reason: str, usage: Usage) -> None:
+        """Tell that an attempt cannot go on from its journal; another one may begin from the start."""
+        lost = GaveUp(kind="value_lost", reason=reason, final=False, usage=usage)
+        await self.send(self._failed(command, lost))
 
     async def _event(self, command: Command, ended: Ended, *, key: bytes, partition: int) -> AttemptEvent:
         job, task, number = command.job, command.task, command.attempt

@@ -6,10 +6,12 @@ last reply without paying for any of them again.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
 from agents.ports import ModelReply
+from streams.core.events import SubTaskSuspended
 from streams.core.values import Usage
 from streams.log import Record
 from streams.transcript import (
@@ -20,6 +22,7 @@ from streams.transcript import (
     ModelFailed,
     ToolCalled,
     ToolStarted,
+    TranscriptRecord,
     ValueChunk,
 )
 from streams.wire.envelope import NewerVersion, Unreadable
@@ -39,12 +42,16 @@ class Past:
         tries: Failed tries of model calls, by ``n``.
         costs: What failed tries may have cost all the same, by the life that made them, ``n`` and number.
         ended: What its job was to be told of its end, where that was journaled.
+        suspended: What its job was to be told when it was suspended, by how often it was.
+        offsets: Where its calls stand on the journal.
         newer: A program of a later version wrote some of it: nobody here knows all that has begun.
     """
 
     def __init__(self) -> None:
         self.ended: AttemptEvent | None = None
         self.newer = False
+        self.suspended: dict[int, SubTaskSuspended] = {}
+        self.offsets: dict[int, None] = {}
         self.replies: dict[int, ModelReply] = {}
         self.tools: dict[str, ToolCalled] = {}
         self.started: set[str] = set()
@@ -65,6 +72,15 @@ class Past:
             return
         except Unreadable:
             return
+        self._take_in(entry)
+        if self._elsewhere is not None and entry.run == self._elsewhere.run:
+            self._heard_at = asyncio.get_running_loop().time()
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
+
+    def _take_in(self, entry: TranscriptRecord) -> None:
+        if isinstance(entry, ModelCalled | ModelFailed | ToolStarted | ToolCalled):
+            self.offsets[entry.offset] = None
         match entry:
             case ModelCalled(n=n, reply=reply, run=run):
                 self.replies.setdefault(n, reply)
@@ -82,15 +98,22 @@ class Past:
                 self._elsewhere = entry
                 self._aloft = {*entry.model_calls, *entry.tool_calls}
             case AttemptEnded(event=event, run=run):
-                self.ended = self.ended or event
+                if isinstance(event, SubTaskSuspended):
+                    self.suspended.setdefault(event.number, event)
+                else:
+                    self.ended = self.ended or event
                 for each in tuple(self._aloft):
                     self._landed(each, run)
             case HandedOver() | ValueChunk():
                 pass
-        if self._elsewhere is not None and entry.run == self._elsewhere.run:
-            self._heard_at = asyncio.get_running_loop().time()
-        if self._changed is not None and not self._changed.done():
-            self._changed.set_result(None)
+
+    def over(self, number: int) -> AttemptEvent | None:
+        """What its job was to be told at the end of a stretch of it, where that was journaled.
+
+        Args:
+            number: How often it was suspended before that stretch.
+        """
+        return self.ended or self.suspended.get(number + 1)
 
     @property
     def usage(self) -> Usage:
@@ -150,6 +173,8 @@ class Pasts:
         self._records: dict[bytes, list[Record]] = {}
         self._live: dict[bytes, Past] = {}
         self._handed_over: dict[bytes, Past] = {}
+        self._waits: dict[bytes, Past] = {}
+        self._runs: Counter[bytes] = Counter()
         self._seen = -1
 
     def add(self, record: Record) -> None:
@@ -160,7 +185,7 @@ class Pasts:
         start = (record.value or b"")[:40]
         if b'"ValueChunk"' in start:
             return  # read by whoever follows a claim check
-        past = self._live.get(record.key) or self._handed_over.get(record.key)
+        past = self._live.get(record.key) or self._handed_over.get(record.key) or self._waits.get(record.key)
         if past is not None:
             past.add(record)
         elif not self._wanted(record.key):
@@ -171,8 +196,13 @@ class Pasts:
             self._handed_over[record.key] = past or self._taken_out(record.key)
 
     def begin(self, key: bytes) -> Past:
-        """The past of an attempt that begins again; it grows until :meth:`end`."""
-        past = self._live[key] = self._handed_over.get(key) or self._taken_out(key)
+        """The past of an attempt that begins again; it grows until :meth:`end`.
+
+        One that was suspended has several commands, which may all be delivered again: they share it.
+        """
+        past = self._live.get(key) or self._waits.pop(key, None) or self._handed_over.get(key)
+        past = self._live[key] = past or self._taken_out(key)
+        self._runs[key] += 1
         return past
 
     def _taken_out(self, key: bytes) -> Past:
@@ -187,8 +217,14 @@ class Pasts:
         self._put_away(key)
 
     def end(self, key: bytes) -> None:
-        """The attempt is over."""
-        self._live.pop(key, None)
+        """The attempt is over, or waits."""
+        self._runs[key] -= 1
+        if self._runs[key] > 0:
+            return
+        del self._runs[key]
+        past = self._live.pop(key, None)
+        if past is not None and past.suspended:
+            self._waits[key] = past
         self._put_away(key)
 
     def _put_away(self, key: bytes) -> None:
@@ -199,6 +235,7 @@ class Pasts:
     def forget(self) -> None:
         """Whatever was delivered again has begun: keep nothing for others."""
         self._records.clear()
+        self._waits.clear()
         for key in list(self._handed_over):
             self._put_away(key)
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from urllib.parse import quote, unquote
 
 from agents.ports import ModelReply, ToolCall
-from streams.core.events import Planned, SubTaskFailed, SubTaskSucceeded
+from streams.core.events import Planned, SubTaskFailed, SubTaskSucceeded, SubTaskSuspended
 from streams.core.values import NO_USAGE, JobId, TaskId, Usage, Value
 
 
@@ -157,12 +157,12 @@ class HandedOver:
     offset: int = -1
 
 
-AttemptEvent: TypeAlias = Planned | SubTaskSucceeded | SubTaskFailed
+AttemptEvent: TypeAlias = Planned | SubTaskSucceeded | SubTaskFailed | SubTaskSuspended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptEnded:
-    """An attempt is over.
+    """An attempt is over, or waits for somebody outside.
 
     Attributes:
         event: The event that says so on ``job-events``, to be sent again as often as is asked.

@@ -32,12 +32,14 @@ class OwnTool:
         heard: Told of every reply that *run* made, now or before a takeover: what the attempt is to know of
             its calls is kept here, since a call that is recalled from the journal is not run again.
         in_turn: Calls of one turn are made one after the other, in the model's order.
+        waits: A call may wait for somebody outside: it comes after all others of its turn.
     """
 
     spec: ToolSpec
     run: Callable[[ToolCall, Arguments, float], Awaitable[ToolReply]]
     heard: Callable[[ToolCall, Arguments, ToolReply], None] = nothing_to_note
     in_turn: bool = True
+    waits: bool = False
 
     def wrong(self, arguments: Arguments) -> str:
         """What is wrong with the arguments, by the schema; empty where nothing is."""

@@ -17,9 +17,11 @@ from streams.cli import (
     dead_letters,
     demo,
     doctor,
+    held,
     model,
     replay,
     run_agent,
+    saying,
     submit,
     topics,
     watch,
@@ -71,6 +73,10 @@ app.command()(model.model)
 app.command()(submit.submit)
 app.command("run-agent")(run_agent.run_agent)
 app.command()(watch.watch)
+app.command()(held.waiting)
+app.command()(saying.approve)
+app.command()(saying.reject)
+app.command()(saying.cancel)
 app.command()(answers.answers)
 app.add_typer(dead_letters.app, name="dead-letters")
 app.command()(doctor.doctor)

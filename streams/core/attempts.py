@@ -47,9 +47,9 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
     pacing, must see the same life. So an overdue start is not rechecked against its release.
     """
     match event, state:
-        case SubTaskStarted(attempt=attempt, run=run), (Ready() | Released() | Running()) if (
-            attempt == state.attempt and event.number == (state.resume.number if state.resume else 0)
-        ):
+        case SubTaskStarted(attempt=attempt, run=run), (
+            Ready() | Released() | Running()
+        ) if is_of(event, state):
             if isinstance(state, Running) and state.run == run:
                 return job, ()
             running = Running(
@@ -72,10 +72,10 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
             return put(charge(job, event.task, event.usage), {event.task: replace(state, told=True)}), ()
         case ((Planned() | SubTaskSucceeded() | SubTaskFailed()), _) if job.lost:
             return told_late(job, event), ()
-        case AttemptOverdue(attempt=attempt), (Ready(attempt=now) | Released(attempt=now)) if attempt == now:
+        case AttemptOverdue(), (Ready() | Released()) if is_of(event, state):
             seconds = job.submitted.goal.limits.start_timeout_s
             return overdue(job, state, event, "not_started", f"no lane started it within {seconds:g} s")
-        case AttemptOverdue(attempt=attempt), Running(attempt=now, since=since) if attempt == now:
+        case AttemptOverdue(), Running(since=since) if is_of(event, state):
             seconds = seconds_of(job, event.task)
             if event.at < since + seconds * 1000:
                 return job, ()
@@ -89,6 +89,12 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
 def may_tell(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed) -> bool:
     """Whether this can be the end of an attempt of its sub-task: only planners bring plans."""
     return not isinstance(event, Planned) or event.task == PLAN or is_replan(job, event.task)
+
+
+def is_of(event: SubTaskStarted | AttemptOverdue, state: Ready | Released | Running) -> bool:
+    """Whether an event is of the present stretch of the present attempt: it may have been suspended since."""
+    number = 0 if state.resume is None else state.resume.number
+    return (event.attempt, event.number) == (state.attempt, number)
 
 
 def end(job: Open, event: Planned | SubTaskSucceeded | SubTaskFailed, grant: Grant | None) -> Folded:

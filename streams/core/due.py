@@ -69,8 +69,9 @@ def timer(job: JobId, task: TaskId, state: SubTaskState, *, retry_in: float) -> 
         retry_in: Seconds before the attempt after an overdue one, jitter included.
     """
     match state:
-        case Running(attempt=attempt) | Released(attempt=attempt):
-            return AttemptOverdue(job=job, task=task, attempt=attempt, retry_in=retry_in)
+        case Running(attempt=attempt, resume=resume) | Released(attempt=attempt, resume=resume):
+            number = 0 if resume is None else resume.number
+            return AttemptOverdue(job=job, task=task, attempt=attempt, retry_in=retry_in, number=number)
         case Backoff(attempt=attempt):
             return RetryDue(job=job, task=task, attempt=attempt)
         case _:

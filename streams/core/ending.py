@@ -8,7 +8,7 @@ from streams.core.answering import ENOUGH, cited, shortfall, the_answer, votes
 from streams.core.commands import Answer, Effect, Outcome, TaskReport
 from streams.core.events import Event, Planned, SubTaskFailed, SubTaskSucceeded
 from streams.core.holding import hold_answer, publishable
-from streams.core.money import outlay, spent
+from streams.core.money import charge, outlay, spent
 from streams.core.results import ended
 from streams.core.room import tally
 from streams.core.states import (
@@ -97,7 +97,7 @@ def finish(
             placed(job, report(name, job.states[name], hedged=name in job.decided.hedged))
             for name in job.nodes
         ),
-        usage=spent(job),
+        usage=spent(with_suspended(job)),
         submitted_at=submitted.at,
         answered_at=event.at,
         revision=job.revision.number,
@@ -123,6 +123,14 @@ def finish(
     unneeded = [task for task in job.states if not is_end_of(event, task, job.states[task])]
     stopped = stops(job, f"the job has ended by the rule {rule}", unneeded)
     return marker, (made, *stopped, *told(job, made, spent=outlay(job, unneeded)))
+
+
+def with_suspended(job: Open) -> Open:
+    """The job with what attempts have spent that wait for somebody outside, and will never tell their end."""
+    for task, state in job.states.items():
+        if isinstance(state, Suspended):
+            job = charge(job, task, state.so_far)
+    return job
 
 
 def is_end_of(event: Event, task: TaskId, state: SubTaskState) -> bool:

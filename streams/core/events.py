@@ -158,12 +158,14 @@ class AttemptOverdue:
 
     Attributes:
         retry_in: As of :class:`SubTaskFailed`, chosen by the orchestrator.
+        number: As of :class:`SubTaskStarted`: the time before it was suspended is over for good.
     """
 
     job: JobId
     task: TaskId
     attempt: int
     retry_in: float = 0.0
+    number: int = 0
     at: int = 0
     offset: int = -1
 
@@ -281,7 +283,8 @@ class SubTaskSuspended:
         tool: The tool's name, for a person.
         args: Its arguments, for a person.
         child: The job that was submitted, where *on* is ``child``.
-        journal: Offsets of all of the attempt's records on its partition of ``transcripts`` so far.
+        journal: Offsets of all of the attempt's calls on its partition of ``transcripts`` so far.
+        so_far: What the attempt has spent; its end tells all of it once more.
         ran_ms: Milliseconds the attempt ran since it last began.
     """
 
@@ -295,6 +298,7 @@ class SubTaskSuspended:
     child: JobId | None = None
     journal: tuple[int, ...] = ()
     number: int = 1
+    so_far: Usage = NO_USAGE
     ran_ms: int = 0
     at: int = 0
     offset: int = -1

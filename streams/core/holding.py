@@ -14,8 +14,8 @@ from streams.core.stopping import leave
 def hold_plan(job: Open, at: int) -> Open:
     """A job that has just got a plan: it waits for a person, where its goal says so.
 
-    Each plan is asked for once: what it grows by passes the same caps, and is not asked for again; another plan
-    in its place is.
+    What a plan grows by, and another one that a planner makes after a failure, pass the same caps and are not
+    asked for again; a job that is opened again is.
 
     Args:
         at: Broker time, milliseconds since 1970.

@@ -133,6 +133,9 @@ def run_sub_task(job: Open, task: TaskId, state: Ready) -> RunSubTask:
         growth=growth(job, task),
         notes=notes,
         notes_at=notes_at,
+        ask="tools" in goal.approve,
+        depth=goal.depth,
+        resume=state.resume,
     )
 
 

@@ -74,6 +74,7 @@ class Suspended:
         child: The child job.
         since: Broker time since when, milliseconds since 1970.
         resume: With which it will go on.
+        so_far: What it has spent, which its job counts at its end.
     """
 
     attempt: int
@@ -85,6 +86,7 @@ class Suspended:
     args: Json = None
     child: JobId | None = None
     grant: Grant | None = None
+    so_far: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

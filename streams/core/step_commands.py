@@ -92,6 +92,7 @@ def _tie(job: Open, task: TaskId, state: Ready, step: Step) -> RunSubTask:
         priority=goal.priority,
         grant=state.grant,
         weight=goal.rules.weight,
+        ask="tools" in goal.approve,
         depth=goal.depth,
         resume=state.resume,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from streams.core.commands import StopAttempt
-from streams.core.money import lose
+from streams.core.money import charge, lose
 from streams.core.moves import put
 from streams.core.states import (
     Backoff,
@@ -76,10 +76,13 @@ def leave(
                 lost = state.grant is not None
                 job = lose(job, task, state) if lost else job
                 changes[task] = Stopped(attempt=attempt, tried=attempt - 1, reason=reason, told=lost)
-            case Running(attempt=attempt) | Suspended(attempt=attempt):
+            case Running(attempt=attempt):
                 lost = state.grant is not None
                 job = lose(job, task, state) if lost else job
                 changes[task] = Stopped(attempt=attempt, tried=attempt, reason=reason, told=lost)
+            case Suspended(attempt=attempt, so_far=so_far):
+                job = charge(job, task, so_far)
+                changes[task] = Stopped(attempt=attempt, tried=attempt, reason=reason, told=True)
     return put(job, changes), effects
 
 

@@ -36,6 +36,7 @@ def suspend(job: Open, event: SubTaskSuspended) -> Folded:
         args=event.args,
         child=event.child,
         grant=state.grant,
+        so_far=event.so_far,
     )
     early = job.decided.early
     mine = next((each for each in early if _is_of(each, event)), None)

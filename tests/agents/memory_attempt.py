@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
-from streams.core.values import NO_USAGE, Grant, Json, Usage
+from streams.core.commands import CallEnded
+from streams.core.values import NO_USAGE, Grant, JobId, Json, Usage
 from streams.memory_log.virtual_time import VirtualTimeLoop
 
 
@@ -84,6 +86,18 @@ class MemoryAttempt:
         """As the port says; kept beside the journal."""
         del timeout_s
         self.journal.notes.append((call.id, topic, value, base))
+
+    async def wait_outside(
+        self,
+        call: ToolCall,
+        *,
+        on: Literal["approval", "child"],
+        args: Json = None,
+        child: JobId | None = None,
+    ) -> CallEnded:
+        """As the port says; everything is approved."""
+        del on, args
+        return CallEnded(call=call.id, outcome="approved", child=child)
 
     async def wait(self, seconds: float) -> None:
         """As the port says; on virtual time it passes for all, else only for the attempt itself."""

@@ -143,6 +143,7 @@ ROWS: Final[dict[str, Row]] = {
             args={"goal": "Audit attrs"},
             child="acme/c1",
             grant=GRANT,
+            so_far=USAGE,
         )
     ),
     "SubTaskRow-Hedged": row(Hedged(attempt=3, kind="timeout", reason="no result within 60 s")),

@@ -92,6 +92,18 @@ CHECK = Reference(topic="transcripts", partition=5, offsets=(17, 18), size=600_0
 GRANT = Grant(calls=15, tokens=60_000)
 ATTEMPT: dict[str, Any] = {"job": JOB, "task": "read-3", "attempt": 2}
 CALL = ToolCall(id="call_1", name="package_metadata", arguments='{"name": "orjson"}')
+SUSPENDED = SubTaskSuspended(
+    **ATTEMPT,
+    on="child",
+    call="call_3",
+    tool="submit_goal",
+    args={"goal": "Audit attrs"},
+    child="acme/audit-7-c1",
+    journal=(17, 19),
+    number=2,
+    so_far=USAGE,
+    ran_ms=840,
+)
 SUCCEEDED = SubTaskSucceeded(**ATTEMPT, result=Inline(value={"licence": "MIT"}), size=17, usage=USAGE)
 
 JOIN = JoinRule(
@@ -220,17 +232,7 @@ SAMPLES: dict[str, list[Any]] = {
         ),
         replace(SUCCEEDED, fingerprint="ab12", proposed=(SubTask(id="more", goal="Read on"),), cites=("a",)),
         HedgeDue(**ATTEMPT, after_ms=4_200),
-        SubTaskSuspended(
-            **ATTEMPT,
-            on="child",
-            call="call_3",
-            tool="submit_goal",
-            args={"goal": "Audit attrs"},
-            child="acme/audit-7-c1",
-            journal=(17, 19),
-            number=2,
-            ran_ms=840,
-        ),
+        SUSPENDED,
         ChildAnswered(
             **ATTEMPT,
             call="call_3",
@@ -249,6 +251,7 @@ SAMPLES: dict[str, list[Any]] = {
         ),
         JobCancelled(job=JOB, by="ada@example", reason="no longer needed", source=SOURCE),
         SubTaskStarted(**ATTEMPT, run="w1-5f3a", number=2),
+        AttemptOverdue(**ATTEMPT, retry_in=2.5, number=2),
         PlaceAsked(
             job="acme/@account",
             of=JOB,
@@ -466,6 +469,7 @@ SAMPLES: dict[str, list[Any]] = {
         ),
         HandedOver(**ATTEMPT, run="w1-5f3a", model_calls=(3,), tool_calls=("call_2",), within_s=58.0),
         AttemptEnded(**ATTEMPT, run="w1-5f3a", event=SUCCEEDED),
+        AttemptEnded(**ATTEMPT, run="w1-5f3a", event=SUSPENDED),
         ValueChunk(run="w1-5f3a", digest="ab" * 32, index=1, count=2, data='"orjson"]'),
     ],
     "answers": [
