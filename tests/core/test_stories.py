@@ -14,7 +14,14 @@ from streams.core.events import GoalRejected, JobBroken, JobSubmitted
 from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
 from streams.core.plan import SubTask
 from streams.core.values import ANSWER, PLAN, Inline, Usage
-from tests.core import gating_stories, growing_stories, hedging_stories, joining_stories, waiting_stories
+from tests.core import (
+    gating_stories,
+    growing_stories,
+    hedging_stories,
+    joining_stories,
+    tenant_stories,
+    waiting_stories,
+)
 from tests.core.telling import JOB, Story
 
 FOLDER = Path(__file__).parent / "stories"
@@ -310,6 +317,7 @@ STORIES: tuple[Callable[[Story], None], ...] = (
     *growing_stories.STORIES,
     *joining_stories.STORIES,
     *hedging_stories.STORIES,
+    *tenant_stories.STORIES,
     *waiting_stories.STORIES,
 )
 
