@@ -15,6 +15,7 @@ import orjson
 from bench import folding, latency, restoring, throughput, tool_servers
 from bench.figures import Figure, markdown
 from bench.flood import flood
+from bench.hedging import hedging
 from bench.resilience import resilience
 from bench.soak import soak
 from bench.stage import HOME, machine
@@ -45,6 +46,7 @@ def long_ones(arguments: argparse.Namespace) -> dict[str, tuple[str, Measurement
             f"{tool_servers.SUB_AGENTS} sub-agents on one shared client of a tool server, and on their own",
             tool_servers.shared_and_own,
         ),
+        "hedging": ("Jobs of 100 sub-tasks with stragglers, without hedges and with them", hedging),
         "resilience": ("1,000 sub-tasks against an endpoint that misbehaves", resilience),
         "flood": (f"{goals:,} goals at once", lambda servers: flood(servers, goals=goals)),
         "soak": (
