@@ -55,7 +55,7 @@ def due_at(job: Open, task: TaskId, state: SubTaskState, *, grace_ms: int, ahead
         case Running(since=since):
             return since + int(seconds_of(job, task) * 1000) + grace_ms
         case Released(at=at):
-            return at + int((limits.start_timeout_s + ahead * limits.timeout_s) * 1000)
+            return at + int((limits.start_timeout_s + ahead * limits.longest_s) * 1000)
         case Backoff(until=until):
             return until
         case _:

@@ -24,6 +24,12 @@ Duplicates: TypeAlias = Literal["keep", "exact", "near"]
 Approval: TypeAlias = Literal["plan", "tools", "answer"]
 """What waits for a person: the plan before it begins, calls of tools that change things, the answer."""
 
+SUBMIT: Final = "submit_goal"
+"""A goal that grants its sub-agents a tool of this name lets them submit child goals."""
+
+DEPTH: Final = 5
+"""Parents that may stand above a goal, at most."""
+
 OnFailure: TypeAlias = Literal["go_on", "replan"]
 """What becomes of a plan of which a sub-task failed for good: it goes on, or a planner is asked again."""
 
@@ -70,6 +76,11 @@ class Limits:
     def seconds(self, kind: str) -> float:
         """Seconds one attempt of a sub-task of this kind may run."""
         return next((each.timeout_s for each in self.timeouts if each.kind == kind), self.timeout_s)
+
+    @property
+    def longest_s(self) -> float:
+        """Seconds that an attempt of whatever kind may run at most."""
+        return max((self.timeout_s, *(each.timeout_s for each in self.timeouts)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

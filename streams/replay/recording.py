@@ -125,7 +125,7 @@ async def _events(
                 if (event := readable(read_event, record)) is not None:
                     state, _ = absorb(state, event)
                 if isinstance(state, Open):
-                    timeout_ms = int(state.submitted.goal.limits.timeout_s * 1000)
+                    timeout_ms = int(state.submitted.goal.limits.longest_s * 1000)
                 if marker is not None and record.offset >= marker.offset:
                     over = marker.at + timeout_ms + LATE_MS
     return tuple(events), over
