@@ -9,10 +9,11 @@ from hypothesis import given
 from streams.core.commands import StopAttempt
 from streams.core.events import Event, HedgeDue, JobSubmitted, SubTaskFailed, SubTaskStarted, SubTaskSucceeded
 from streams.core.goal import Goal, Hedging, Source
+from streams.core.granting import releasable
 from streams.core.hedging import UNDER_WAY, hedge_id, may_hedge
 from streams.core.job import absorb
 from streams.core.plan import SubTask
-from streams.core.release import lane_of
+from streams.core.release import command, lane_of
 from streams.core.states import (
     Backoff,
     Failed,
@@ -103,8 +104,9 @@ def test_a_stopped_attempt_changes_nothing_of_the_answer(history: list[Event]) -
 def _is_late(step: Step) -> bool:
     """The event is of an attempt that its sub-task does not wait for."""
     assert isinstance(step.before, Open)
-    state = step.before.states.get(step.event.task)  # type: ignore[union-attr]
-    return not (isinstance(state, OUT) and state.attempt == step.event.attempt)  # type: ignore[union-attr]
+    assert isinstance(step.event, SubTaskFailed | SubTaskSucceeded)
+    state = step.before.states.get(step.event.task)
+    return not (isinstance(state, OUT) and state.attempt == step.event.attempt)
 
 
 def _told(job: Open) -> Mapping[TaskId, SubTaskState]:
@@ -147,3 +149,18 @@ def test_a_share_is_of_all_sub_tasks() -> None:
     assert job.decided.hedged == tuple(f"t{n}" for n in range(7))
     assert not may_hedge(job, "t7")
     assert hedge_id(job.nodes["t0"]) == "~hedge-1"
+
+
+@given(histories())
+def test_another_attempt_begins_with_the_next_model(history: list[Event]) -> None:
+    """By its number in this revision; a hedge with the model after that of the attempt beside it."""
+    for step in walk(history):
+        if not isinstance(job := step.after, Open):
+            continue
+        for task in releasable(job):
+            state, step_ = job.states[task], job.steps.get(task)
+            assert isinstance(state, Ready)
+            before = state.attempt - 1 - job.revision.before(task)
+            if step_ is not None and step_.role == "hedge":
+                before = step_.beside - job.revision.before(step_.of[0].task)
+            assert command(job, task).fallback == before

@@ -306,3 +306,46 @@ def test_an_agent_that_lets_no_cancellation_through_makes_no_further_call() -> N
         assert set(stopped(world)) == {"t"}
 
     run(story())
+
+
+def test_calls_at_the_last_owner_come_to_their_end() -> None:
+    """The lane moved with a call under way: it is paid for and told, and no further one is made."""
+
+    async def story() -> None:
+        work = Asking(times=3, takes_s=30.0)
+        world = LanesInMemory(work=work)
+        world.worker()
+        await world.put(sub_task("t"), lane=1)
+        await asyncio.sleep(5)
+        world.worker()  # it is given the other lane
+        await asyncio.sleep(5)
+        await world.put(stop("t"), lane=1)
+        await until(lambda: world.committed(1) == 2)
+        assert [call.run for call in work.asked] == ["run-1"]
+        assert len(work.answered) == 1
+        assert stopped(world)["t"].usage == Usage(calls=1, tokens_out=1)
+
+    run(story())
+
+
+def test_a_run_from_before_the_lane_went_and_came_back_is_stopped() -> None:
+    """Its call is cancelled as well, and what waits for its end does not begin."""
+
+    async def story() -> None:
+        work = Asking(times=3, takes_s=100.0)
+        world = LanesInMemory(work=work)
+        worker = world.worker()
+        await world.put(sub_task("t", timeout_s=600.0), lane=1)
+        await asyncio.sleep(5)
+        other = world.worker()  # it is given the other lane
+        await asyncio.sleep(10)
+        await other.log.close()
+        await asyncio.sleep(10)
+        assert work.now == 1
+        await world.put(stop("t"), lane=1)
+        await until(lambda: world.committed(1) == 2, within_s=5.0)
+        assert (work.now, len(work.asked)) == (0, 1)
+        assert stopped(world)["t"].usage.estimated == 1
+        assert not worker.watching.done()
+
+    run(story())
