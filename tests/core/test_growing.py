@@ -204,8 +204,8 @@ def test_notes_are_never_overwritten_unseen(made: Choices) -> None:
 
 def parts(value: Json) -> list[Json]:
     """What stands side by side in a note."""
-    if isinstance(value, dict) and set(value) == {MERGED} and len(value[MERGED]) > 1:  # type: ignore[arg-type]
-        return list(value[MERGED])  # type: ignore[arg-type]
+    if isinstance(value, dict) and set(value) == {MERGED} and len(value[MERGED]) > 1:
+        return list(value[MERGED])
     return [value]
 
 

@@ -93,9 +93,11 @@ def _event(command: Command, ended: PlanMade | PlanRefused | Done | GaveUp) -> A
     match ended:
         case PlanMade(plan=plan):
             return Planned(job=job, task=task, attempt=number, plan=plan)
-        case Done(result=result):
+        case Done(result=result, proposed=proposed):
             as_read: Json = orjson.loads(orjson.dumps(result))
-            return SubTaskSucceeded(job=job, task=task, attempt=number, result=Inline(value=as_read))
+            return SubTaskSucceeded(
+                job=job, task=task, attempt=number, result=Inline(value=as_read), proposed=proposed
+            )
         case PlanRefused(reasons=reasons):
             reason = "; ".join(reasons)
             return SubTaskFailed(

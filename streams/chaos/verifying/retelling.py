@@ -37,16 +37,27 @@ from streams.core.values import ANSWER, PLAN, JobId, TaskId
 from streams.log import Record
 from streams.topics import JOBS
 from streams.transcript import attempt_key
+from streams.wire.commands import write_command
 from streams.wire.envelope import Unreadable
 from streams.wire.rows import POSITION_KEY, PositionRow, read_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """A command that the log asks for, from the append time *at* (milliseconds) of the event that did."""
+    """A command that the log asks for, from the append time *at* (milliseconds) of the event that did.
+
+    Attributes:
+        later: As it is written where it goes out after further events: with newer notes, or with fewer places
+            for sub-tasks that it may propose.
+    """
 
     command: Command
     at: int
+    later: set[bytes] = field(default_factory=set)
+
+    def is_given_by(self, record: Record) -> bool:
+        """Whether a record is this command, word for word, as it was at some time since."""
+        return write_command(self.command) == record.value or record.value in self.later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +178,7 @@ def _note(told: Told, before: Job, after: Job, event: Event) -> None:
             told.digests.setdefault(event.job, set()).add(digest)
         case Open(ready=ready, submitted=submitted):
             known: Mapping[TaskId, SubTaskState] = {}
+            _note_later(told, after)
             if not isinstance(before, Open):
                 told.digests.setdefault(event.job, set()).add(submitted.goal.digest)
             elif ready is before.ready and after.decided is before.decided and not charged(after):
@@ -179,6 +191,16 @@ def _note(told: Told, before: Job, after: Job, event: Event) -> None:
                     told.commands.setdefault(key, Due(command=command(after, task), at=event.at))
         case New() | Account():
             pass
+
+
+def _note_later(told: Told, job: Open) -> None:
+    """What is asked for already may go out only now, and then shows what has changed since."""
+    if not job.submitted.goal.grow and not job.submitted.goal.notes:
+        return
+    for task in releasable(job):
+        key = attempt_key(job.submitted.job, task, _attempt(job.states[task]))
+        if (due := told.commands.get(key)) is not None:
+            due.later.add(write_command(command(job, task)))
 
 
 def _note_over(told: Told, before: Open, after: Job, event: Event) -> None:
