@@ -1,6 +1,7 @@
 """One attempt: its calls on the journal in order, its slot given back while it waits, its time kept."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -322,7 +323,7 @@ def test_a_note_is_on_the_log_before_its_call_is_on_the_journal_and_is_not_writt
         await desk.attempt.tool(LOOK, note)
         await desk.attempt.recorded()
         value = Inline(value={"now": "low"})
-        names = {"job": "default/g", "task": "t", "attempt": 3, "call": LOOK.id}
+        names: dict[str, Any] = {"job": "default/g", "task": "t", "attempt": 3, "call": LOOK.id}
         assert desk.told == [NoteWritten(**names, topic="tide", value=value, base=2, size=13)]
         later = Desk(before=desk)
         assert (await later.attempt.tool(LOOK, note)).output == "written"
