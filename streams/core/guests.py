@@ -82,10 +82,24 @@ class Guests(Mapping[JobId, Guest]):
     @classmethod
     def of(cls, guests: Iterable[Guest]) -> "Guests":
         """These."""
-        made = cls()
+        parts: list[dict[JobId, Guest]] = [{} for _ in range(PARTS)]
         for guest in guests:
-            made = made.with_(guest)
-        return made
+            parts[_part_of(guest.job)][guest.job] = guest
+        everybody = [guest for part in parts for guest in part.values()]
+        leased = NONE
+        for guest in everybody:
+            leased = more(leased, _lease(guest))
+        waiting = ((g.job, g.revision, g.priority, g.since) for g in everybody if not g.begun)
+        return cls(
+            parts=tuple(part or _NOBODY for part in parts),
+            count=len(everybody),
+            begun=sum(map(_begun, everybody)),
+            places=sum(map(_place, everybody)),
+            holding=sum(map(_holds, everybody)),
+            leased=leased,
+            asking={guest.job: guest for guest in everybody if guest.asks},
+            line=Line.of(waiting),
+        )
 
     def __getitem__(self, job: JobId) -> Guest:
         return self.parts[_part_of(job)][job]
@@ -104,7 +118,10 @@ class Guests(Mapping[JobId, Guest]):
         return hash(self.count)
 
     def with_(self, guest: Guest) -> "Guests":
-        """With this guest, in place of the one of the same job."""
+        """With this guest, in place of the one of the same job.
+
+        Of the same revision it has the same priority and the same age.
+        """
         before = self.get(guest.job)
         after = self._put(guest.job, before, guest)
         if not guest.begun and (before is None or before.begun or before.revision != guest.revision):

@@ -5,6 +5,7 @@ and the line as it was before is still there. Who has left the line meanwhile is
 and all of them once they are more than those who wait.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -48,6 +49,13 @@ def merged(one: Node | None, other: Node | None) -> Node | None:
     return Node(1 + (right.rank if right else 0), one.entry, left, right)
 
 
+def _heap(nodes: "deque[Node | None]") -> Node | None:
+    """One heap of all of them, merged two by two."""
+    while len(nodes) > 1:
+        nodes.append(merged(nodes.popleft(), nodes.popleft()))
+    return nodes.popleft() if nodes else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """Who waits.
@@ -59,6 +67,16 @@ class Line:
     by_priority: Node | None = None
     by_age: Node | None = None
     entries: int = 0
+
+    @classmethod
+    def of(cls, everybody: "Iterable[tuple[JobId, int, int, int]]") -> "Line":
+        """A line of these: job, revision, priority and since of each. It costs as much as there are."""
+        first, oldest = deque[Node | None](), deque[Node | None]()
+        for job, revision, priority, since in everybody:
+            first.append(Node(1, Entry((-priority, since, job), job, revision), None, None))
+            oldest.append(Node(1, Entry((0, since, job), job, revision), None, None))
+        entries = len(first)
+        return cls(by_priority=_heap(first), by_age=_heap(oldest), entries=entries)
 
     def joined(self, job: JobId, revision: int, *, priority: int, since: int) -> "Line":
         """The line with one more.
@@ -91,10 +109,7 @@ class Line:
         """
         if self.entries < SWEPT_FROM or self.entries <= 2 * waiting:
             return self
-        line = Line()
-        for job, revision, priority, since in everybody():
-            line = line.joined(job, revision, priority=priority, since=since)
-        return line
+        return Line.of(everybody())
 
 
 EMPTY: Final = Line()
