@@ -1,7 +1,7 @@
 """An attempt without a journal: for one sub-agent in the foreground, and for what an answer should be."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
@@ -83,6 +83,15 @@ class PlainAttempt:
         del args
         waited = f"a swarm would wait here for {child or f'approval of {call.name}'}: nobody is asked"
         return CallEnded(call=call.id, outcome="rejected", child=child, reason=f"{waited} ({on})")
+
+    async def ask_child(
+        self,
+        call: ToolCall,
+        goal: Mapping[str, Json],
+    ) -> CallEnded:
+        """Nobody is there to work on it."""
+        reason = f"a swarm would work on the goal {str(goal['goal'])[:200]!r} here: there is none"
+        return CallEnded(call=call.id, outcome="rejected", reason=reason)
 
     async def wait(self, seconds: float) -> None:
         """Wait.

@@ -265,6 +265,16 @@ class Attempt(Protocol):
             child: The job that is waited for.
         """
 
+    async def ask_child(self, call: ToolCall, goal: Mapping[str, Json]) -> CallEnded:
+        """Submit a goal for the job of this attempt, and wait for its answer as :meth:`wait_outside` does.
+
+        The same call is the same child job, however often it is made. Where the goal cannot be submitted
+        the outcome is ``rejected``.
+
+        Args:
+            goal: Its fields, without id, tenant and parent.
+        """
+
     async def wait(self, seconds: float) -> None:
         """Wait without holding a slot, for a provider's limit or a backoff.
 

@@ -8,6 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
+from agents.children import Children
 from agents.configuration.values import CALLS, DEFAULT, Kind
 from agents.conversation import Conversation
 from agents.growing import Growth
@@ -78,7 +79,8 @@ class ToolUsingAgent:
         if command.tool is not None and not command.goal:
             return await run_tool(command, command.tool, shelf(), attempt)
         growth, notebook = Growth(command), Notebook(command, attempt)
-        toolbox = shelf(own=(*growth.tools, *notebook.tools))
+        children = Children(command, attempt)
+        toolbox = shelf(own=(*growth.tools, *notebook.tools, *children.tools))
         talk = Conversation((self._system, user(brief(command, kind, notebook.told()))))
         turns = Turns(
             model=self._model,

@@ -128,7 +128,7 @@ class Toolbox:
     def _waits(self, call: ToolCall) -> bool:
         """Whether somebody outside is to answer before this call is made, or ends."""
         if (own := self._own.get(call.name)) is not None:
-            return own.waits
+            return own.outside is not None
         return self._asks(self._allowed.get(call.name))
 
     def _asks(self, spec: ToolSpec | None) -> bool:
@@ -173,7 +173,12 @@ class Toolbox:
         if wrong := own.wrong(arguments):
             return await self._refuse(call, "bad_arguments", not_json(own.spec, wrong), attempt)
 
+        said = None if own.outside is None else await own.outside(call, arguments)
+
         async def make(timeout_s: float) -> ToolReply:
+            if said is not None:
+                return kept(said)
+            assert own.run is not None
             return kept(await own.run(call, arguments, timeout_s))
 
         async with self._in_turn if own.in_turn else nullcontext():  # a lock is given in the order of asking

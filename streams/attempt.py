@@ -1,18 +1,20 @@
 """One attempt of a sub-task: its time, its slot and its journal, as the agents' side sees them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Literal, NoReturn, TypeAlias
 
 from agents.grants import unfinished
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
+from streams.children import child_goal
 from streams.claims import Resolver
 from streams.core.commands import CallEnded, Command
 from streams.core.events import STOPPED, Event, NoteWritten, SubTaskFailed, SubTaskSuspended
 from streams.core.values import NO_USAGE, Grant, Inline, JobId, Json, Usage
 from streams.journal import Journal
+from streams.log import RecordRefused
 from streams.past import Past, Try
 from streams.redaction import NO_SECRETS, Redactor
 from streams.slots import Slots
@@ -20,6 +22,8 @@ from streams.standing import Standing
 from streams.stops import AttemptStopped
 from streams.suspension import AttemptSuspended, resume_of
 from streams.transcript import ToolCalled
+from streams.wire.envelope import Unwritable
+from streams.wire.goal_fields import BadFields
 from streams.wire.values import write_value
 
 SILENT_S = 10.0
@@ -31,6 +35,7 @@ AGAIN_S = 2.0
 A_TOOL_CALL = Usage(tool_calls=1)
 
 Tell: TypeAlias = Callable[[Event], Awaitable[None]]
+Submit: TypeAlias = Callable[[JobId, bytes], Awaitable[None]]
 
 
 class LaneMoved(Exception):
@@ -59,6 +64,7 @@ class RunningAttempt:
         past: What earlier owners of the lane journaled of this attempt.
         chance: Numbers between 0 and 1.
         tell: Puts an event on the log of the attempt's job, and waits until it is there.
+        submit: Puts a goal's record on its topic, likewise.
         redactor: Takes secrets out of what comes from outside, before anybody sees it: the agent
             goes on with what the journal has, here as well as after a takeover.
 
@@ -75,6 +81,7 @@ class RunningAttempt:
         resolver: Resolver,
         chance: Callable[[], float],
         tell: Tell,
+        submit: Submit,
         redactor: Redactor = NO_SECRETS,
     ) -> None:
         self._redactor = redactor
@@ -82,7 +89,7 @@ class RunningAttempt:
         self._past, self._resolver, self._chance = past, resolver, chance
         resume = resume_of(command)
         self._number = 0 if resume is None else resume.number
-        self._tell = tell
+        self._tell, self._submit = tell, submit
         self._time = asyncio.get_running_loop().time
         self._ends = self._time() + command.timeout_s
         self._holds = self._away = False
@@ -396,15 +403,38 @@ class RunningAttempt:
             AttemptSuspended: it is not answered; all calls so far are on the journal.
             LaneMoved, EndedElsewhere, AttemptStopped: no call may begin here any more.
         """
-        resume = resume_of(self._command)
-        for ended in () if resume is None else resume.ended:
-            if ended.call == call.id:
-                if ended.answer is None:
-                    return ended
-                return replace(ended, answer=Inline(value=await self._resolver.resolve(ended.answer)))
+        if (ended := await self._answered(call)) is not None:
+            return ended
         await self._landed.wait()
         await self._clear_to_call()
         raise AttemptSuspended(call, on=on, args=self._redactor.output(args), child=child)
+
+    async def ask_child(self, call: ToolCall, goal: Mapping[str, Json]) -> CallEnded:
+        """As :meth:`agents.ports.Attempt.ask_child`.
+
+        Raises:
+            AttemptSuspended, LaneMoved, EndedElsewhere, AttemptStopped: as of :meth:`wait_outside`.
+        """
+        if (ended := await self._answered(call)) is not None:
+            return ended
+        await self._landed.wait()
+        await self._clear_to_call()
+        try:
+            child, value = child_goal(self._command, call, self._redactor.output(dict(goal)))
+            async with asyncio.timeout(self.left()):
+                await self._submit(child, value)
+        except (BadFields, Unwritable, RecordRefused) as error:
+            reason = self._redactor.text(f"the goal cannot be submitted: {error}")
+            return CallEnded(call=call.id, outcome="rejected", reason=reason)
+        return await self.wait_outside(call, on="child", args=dict(goal), child=child)
+
+    async def _answered(self, call: ToolCall) -> CallEnded | None:
+        """What a call that waited has come to."""
+        resume = resume_of(self._command)
+        ended = next((each for each in resume.ended if each.call == call.id), None) if resume else None
+        if ended is None or ended.answer is None:
+            return ended
+        return replace(ended, answer=Inline(value=await self._resolver.resolve(ended.answer)))
 
     async def suspend(self, wait: AttemptSuspended, *, ran_ms: int) -> SubTaskSuspended:
         """It waits for somebody outside: journal that, before its job is told.

@@ -12,7 +12,7 @@ import structlog
 from agents.configuration.values import Configuration
 from streams import dead_letters
 from streams.claims import check_in
-from streams.core.events import FromOutside, GoalRejected, JobSubmitted
+from streams.core.events import ChildAnswered, FromOutside, GoalRejected, JobSubmitted
 from streams.core.goal import Source
 from streams.core.values import INLINE_BYTES, PLAN, Inline, JobId, Value
 from streams.delivery import Sender
@@ -121,11 +121,14 @@ class Intake:
                 return
             if at_gate:
                 await self._refuse(record, at_gate, goal.job, rule="gate")
+                await self._tell_asker(goal, at_gate)
                 return
             try:
                 await self._send(await self._lightened(goal))
             except (RecordRefused, Unwritable) as error:
-                await self._refuse(record, f"the goal does not fit on the log: {error}", goal.job)
+                reason = f"the goal does not fit on the log: {error}"
+                await self._refuse(record, reason, goal.job)
+                await self._tell_asker(goal, reason)
         except Exception as error:  # noqa: BLE001 - see below
             # A fault of ours that this record brings to light, or events that the log does not take
             # from us: it must not hold up the others.
@@ -211,11 +214,26 @@ class Intake:
             reason = f"{reason}; its headers are left out here: {error}"
             await self._send(replace(rejected, reason=reason, headers=()))
 
+    async def _tell_asker(self, submitted: JobSubmitted, reason: str) -> None:
+        """Word to the attempt that waits for a goal's answer: there will be none."""
+        goal = submitted.goal
+        if goal.parent is not None and goal.asker is not None:
+            answered = ChildAnswered(
+                job=goal.parent,
+                task=goal.asker.task,
+                attempt=goal.asker.attempt,
+                call=goal.asker.call,
+                child=submitted.job,
+                outcome="rejected",
+                reason=reason,
+            )
+            await self._send(answered)
+
     async def _bury(self, record: Record, reason: str, job: JobId | None = None) -> None:
         self._log.warning("goal_refused", job=job, reason=reason, **_where(record))
         await dead_letters.bury(self._sender, record, reason)
 
-    async def _send(self, event: JobSubmitted | GoalRejected | FromOutside) -> None:
+    async def _send(self, event: JobSubmitted | GoalRejected | FromOutside | ChildAnswered) -> None:
         await self._sender.deliver(
             JOB_EVENTS,
             write_event(event),

@@ -21,7 +21,9 @@ from streams.attempts import Attempts, Begun
 from streams.caps import Caps
 from streams.claims import Resolver, ValueLost
 from streams.core.commands import Command, StopAttempt
+from streams.core.values import JobId
 from streams.delivery import Sender
+from streams.entry import Entry, NotAdmitted
 from streams.journal import Journal
 from streams.lane import Lane
 from streams.log import Delivery, Log, LogUnavailable, Record, RecordRefused
@@ -33,7 +35,7 @@ from streams.standing import Standing
 from streams.stops import AttemptStopped
 from streams.suspension import AttemptSuspended, resume_of, run_key, with_journal
 from streams.takeover import TakeOver
-from streams.topics import SUBTASKS
+from streams.topics import GOALS, SUBTASKS, partition_of
 from streams.transcript import attempt_key
 from streams.wire.commands import read_command
 from streams.wire.envelope import Unreadable, Unwritable
@@ -75,6 +77,7 @@ class Lanes:
         self._kafka, self._sender = log, sender
         self._settings, self._crew, self._run, self._chance = settings, crew, run, chance
         self._resolver = Resolver(log)
+        self._entry = Entry(settings.configuration.entry)
         self._outcomes = Outcomes(
             sender, lanes=settings.lanes, run=run, chance=chance, hide=redactor(settings.secrets).text
         )
@@ -231,6 +234,7 @@ class Lanes:
                 resolver=self._resolver,
                 chance=self._chance,
                 tell=self._outcomes.send,
+                submit=self._submit,
                 redactor=redactor(self._settings.secrets),
             )
             try:
@@ -290,6 +294,23 @@ class Lanes:
             self._log.error("journal_refused", lane=record.partition, attempt=key.decode(), reason=reason)
             await dead_letters.bury(self._sender, record, reason)
         return True
+
+    async def _submit(self, job: JobId, value: bytes) -> None:
+        """Put a goal of a sub-agent on its topic, and wait until it is there.
+
+        Raises:
+            RecordRefused: it would not be let in, or the log does not take it.
+        """
+        key, partition, headers = (
+            job.encode(),
+            partition_of(job, self._settings.lanes),
+            self._entry.sign(value),
+        )
+        record = Record(GOALS, partition, -1, 0, key, value, headers)
+        let_in = self._entry.admitted(record, job.partition("/")[0], only_workers=True)
+        if isinstance(let_in, NotAdmitted):  # nobody would tell the attempt that waits
+            raise RecordRefused(let_in.reason)
+        await self._sender.deliver(GOALS, value, key=key, partition=partition, headers=headers)
 
     def _stop(self, order: StopAttempt, key: bytes) -> None:
         """Nobody needs this attempt any more. It stands before its stop, so one not known here has ended."""

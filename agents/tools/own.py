@@ -29,17 +29,18 @@ class OwnTool:
         spec: As the model sees it; ``spec.name`` is what it is called where no granted tool has that name.
         run: Makes a call: the call itself, its arguments (they keep to the schema), and the seconds it may
             take. All that depends on the world happens here. It may raise what ends the attempt.
+        outside: In place of *run*: waits for somebody outside, who may answer when the attempt goes on later.
+            Such a call comes after all others of its turn.
         heard: Told of every reply that *run* made, now or before a takeover: what the attempt is to know of
             its calls is kept here, since a call that is recalled from the journal is not run again.
         in_turn: Calls of one turn are made one after the other, in the model's order.
-        waits: A call may wait for somebody outside: it comes after all others of its turn.
     """
 
     spec: ToolSpec
-    run: Callable[[ToolCall, Arguments, float], Awaitable[ToolReply]]
+    run: Callable[[ToolCall, Arguments, float], Awaitable[ToolReply]] | None = None
+    outside: Callable[[ToolCall, Arguments], Awaitable[ToolReply]] | None = None
     heard: Callable[[ToolCall, Arguments, ToolReply], None] = nothing_to_note
     in_turn: bool = True
-    waits: bool = False
 
     def wrong(self, arguments: Arguments) -> str:
         """What is wrong with the arguments, by the schema; empty where nothing is."""

@@ -6,6 +6,7 @@ from zlib import crc32
 from streams.core.answering import given, may_be_the_answer
 from streams.core.candidates import is_candidate
 from streams.core.commands import Command, MakeAnswer, MakePlan, RunSubTask
+from streams.core.goal import DEPTH, SUBMIT
 from streams.core.granting import releasable
 from streams.core.notes import granted, seen
 from streams.core.results import results_of
@@ -134,6 +135,7 @@ def run_sub_task(job: Open, task: TaskId, state: Ready) -> RunSubTask:
         notes=notes,
         notes_at=notes_at,
         ask="tools" in goal.approve,
+        may_submit=SUBMIT in goal.tools and goal.depth < DEPTH,
         depth=goal.depth,
         resume=state.resume,
     )

@@ -16,8 +16,7 @@ NAME: Final = re.compile(bounds.NAME)
 
 _LIMITS, _JOIN, _HEDGE = core.Limits(), core.JoinRule(), core.Hedging()
 
-DEPTH: Final = 5
-"""Parents that may stand above a goal, at most."""
+DEPTH: Final = core.DEPTH
 
 
 def _name(text: str) -> str:

@@ -1,13 +1,13 @@
 """An attempt in memory: it records and recalls like a lane's, and its waits move a clock of its own."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolReply
 from streams.core.commands import CallEnded
-from streams.core.values import NO_USAGE, Grant, JobId, Json, Usage
+from streams.core.values import NO_USAGE, Grant, Inline, JobId, Json, Usage
 from streams.memory_log.virtual_time import VirtualTimeLoop
 
 
@@ -98,6 +98,10 @@ class MemoryAttempt:
         """As the port says; everything is approved."""
         del on, args
         return CallEnded(call=call.id, outcome="approved", child=child)
+
+    async def ask_child(self, call: ToolCall, goal: Mapping[str, Json]) -> CallEnded:
+        """As the port says; the answer is the goal itself."""
+        return CallEnded(call=call.id, outcome="succeeded", answer=Inline(value=dict(goal)))
 
     async def wait(self, seconds: float) -> None:
         """As the port says; on virtual time it passes for all, else only for the attempt itself."""

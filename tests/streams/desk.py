@@ -8,7 +8,7 @@ from agents.ports import ModelError, ModelReply, ModelRequest, ToolCall, ToolRep
 from streams.attempt import RunningAttempt
 from streams.claims import Resolver
 from streams.core.events import Event
-from streams.core.values import Json, Usage
+from streams.core.values import JobId, Json, Usage
 from streams.delivery import Sender
 from streams.journal import Journal
 from streams.memory_log import NO_FAULTS, Faults, MemoryCluster
@@ -82,6 +82,7 @@ class Desk:
         self.log = self.cluster.connect("worker")
         self.slots = Slots(lambda: slots)
         self.told: list[Event] = []
+        self.submitted: list[JobId] = []
         self.takes_s = 0.0
         command = sub_task("t", attempt=3, timeout_s=timeout_s)
         self.run: str = f"run-{int(before.run[4:]) + 1 if before else 1}"
@@ -101,12 +102,16 @@ class Desk:
             resolver=Resolver(self.log),
             chance=lambda: 0.25,
             tell=self._tell,
+            submit=self._submit,
             redactor=redactor,
         )
 
     async def _tell(self, event: Event) -> None:
         await asyncio.sleep(self.takes_s)
         self.told.append(event)
+
+    async def _submit(self, job: JobId, _: bytes) -> None:
+        self.submitted.append(job)
 
     def journal(self) -> Sequence[Any]:
         """What is on it by now."""
