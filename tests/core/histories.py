@@ -31,8 +31,8 @@ from streams.core.events import (
     JobCancelled,
     JobReopened,
     JobSubmitted,
-    NoteWritten,
     MoneyGiven,
+    NoteWritten,
     PlaceGiven,
     Planned,
     RetryDue,
@@ -127,6 +127,7 @@ def a_goal(choices: Choices) -> Goal:
             max_replans=choices.of((1, 2)),
         ),
         join=a_join(choices),
+        gate=choices.below(6) == 5,
         grow=choices.below(2) == 0,
         notes=choices.below(2) == 0,
         on_failure=choices.of(("replan", "go_on")),
@@ -208,6 +209,12 @@ VERDICTS: tuple[Value, ...] = (
     Inline(value={"order": ["candidate-3", "candidate-1", "candidate-2"]}),
     Inline(value="nonsense"),
 )
+AT_THE_GATE: tuple[Value, ...] = (
+    *(Inline(value={"allow": True, "reason": ""}),) * 4,
+    Inline(value={"allow": False, "reason": "no boats"}),
+    Inline(value="nonsense"),
+    CLAIM,
+)
 WAITS = (0.0, 0.0, 1.0, 6.5)
 KINDS: tuple[type[Event], ...] = (
     *(SubTaskSucceeded,) * 16,
@@ -220,6 +227,13 @@ KINDS: tuple[type[Event], ...] = (
     *(SubTaskSuspended, ChildAnswered, ApprovalGiven) * 2,
     *(ApprovalRefused, JobCancelled),
 )
+
+
+def said_of(task: TaskId) -> tuple[Value, ...]:
+    """What may be the result of a sub-task or a step."""
+    if task == "~gate":
+        return AT_THE_GATE
+    return VERDICTS if task in ("~judge", "~check") else VALUES
 
 
 def a_source(choices: Choices) -> Source:
@@ -260,7 +274,7 @@ def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
         size = 1_000 * choices.below(200)
         return SubTaskSucceeded(
             **name,
-            result=choices.of(VERDICTS if task in ("~judge", "~check") else VALUES),
+            result=choices.of(said_of(task)),
             size=size,
             usage=a_usage(choices),
             fingerprint=choices.of(FINGERPRINTS),

@@ -23,9 +23,10 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
+from streams.core.gating import GATE
 from streams.core.goal import Goal, Limits, Source
 from streams.core.job import absorb, fold
-from streams.core.money import spent
+from streams.core.money import NOTHING, spent
 from streams.core.plan import SubTask
 from streams.core.release import places, release
 from streams.core.states import (
@@ -124,7 +125,8 @@ def test_counters_say_what_the_states_say(history: list[Event]) -> None:
         )
         assert job.outstanding == sum(isinstance(s, Released | Running) for s in job.states.values())
         assert sorted(job.ready) == sorted(t for t, s in job.states.items() if isinstance(s, Ready))
-        assert set(job.states) - {ANSWER} - set(job.steps) == set(job.nodes or (PLAN,))
+        at_gate = () if GATE in job.steps else (PLAN,)
+        assert set(job.states) - {ANSWER} - set(job.steps) == set(job.nodes or at_gate)
         all_ended = bool(job.nodes) and job.ended == len(job.nodes)
         assert (ANSWER in job.states) <= all_ended
         if all_ended and ANSWER not in job.states:  # a step of its join goes before
@@ -296,6 +298,8 @@ def grant_of(job: Job, task: str) -> Grant | None:
 def all_of(grant: Grant) -> Usage:
     """The usage of an attempt that spent all of it."""
     calls = grant.calls or 0
+    if grant == NOTHING:
+        return NO_USAGE
     return Usage(calls=calls, tokens_in=grant.tokens or 0, usd=grant.usd or 0.0, estimated=max(1, calls))
 
 
