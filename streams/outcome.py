@@ -206,15 +206,16 @@ class Outcomes:
                 return self._failed(command, ended)
 
     def _failed(self, command: Command, ended: GaveUp) -> SubTaskFailed:
-        self._log.info(
-            "attempt_failed",
-            job=command.job,
-            task=command.task,
-            attempt=command.attempt,
-            kind=ended.kind,
-            reason=ended.reason,
-            final=ended.final,
-        )
+        if ended.kind != STOPPED:  # that is told when the stop is heard
+            self._log.info(
+                "attempt_failed",
+                job=command.job,
+                task=command.task,
+                attempt=command.attempt,
+                kind=ended.kind,
+                reason=ended.reason,
+                final=ended.final,
+            )
         return SubTaskFailed(
             job=command.job,
             task=command.task,

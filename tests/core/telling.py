@@ -194,8 +194,8 @@ def of_command(command: Command) -> str:
             if command.notes is not None:
                 notes = ", ".join(f"{n.topic}@{n.version}={told_value(n.value)}" for n in command.notes)
                 head += f", notes up to {command.notes_at}: {notes or 'none'}"
-            beside = f" beside {command.hedge_of}, fallback {command.fallback}" if command.hedge_of else ""
-            return f"{head}{beside}: {command.goal or command.tool}" + (f"; with {results(dep)}" if dep else "")
+            head += f" beside {command.hedge_of}, fallback {command.fallback}" if command.hedge_of else ""
+            return f"{head}: {command.goal or command.tool}" + (f"; with {results(dep)}" if dep else "")
         case MakeAnswer(results=all_):
             return f"{head}: with {results(all_)}"
         case Judge(asks=asks, results=all_):
@@ -219,7 +219,8 @@ def of_effect(effect: Effect) -> Iterable[str]:
             if effect.answer is not None:
                 yield f"     {told_value(effect.answer)}"
             for report in effect.subtasks:
-                attempts = f"{report.attempts} attempt{'s' * (report.attempts != 1)}{', hedged' * report.hedged}"
+                attempts = f"{report.attempts} attempt{'s' * (report.attempts != 1)}"
+                attempts += ", hedged" * report.hedged
                 attempts += f", proposed by {report.parent}" if report.parent else ""
                 yield f"     {report.task}: {report.outcome}, {attempts}" + f", {report.reason}" * bool(
                     report.reason
