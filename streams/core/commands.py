@@ -384,7 +384,6 @@ class StopAttempt:
     task: TaskId
     attempt: int
     ordinal: int
-    lanes: int
     reason: str
 
 

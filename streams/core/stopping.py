@@ -41,7 +41,6 @@ def stops(job: Open, reason: str, tasks: Iterable[TaskId] | None = None) -> tupl
                     task=task,
                     attempt=state.attempt,
                     ordinal=ordinal_of(job, task),
-                    lanes=job.submitted.lanes,
                     reason=reason,
                 )
             )

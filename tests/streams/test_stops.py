@@ -22,9 +22,7 @@ LONG_S = 50.0
 
 def stop(task: str, *, attempt: int = 1) -> StopAttempt:
     """The word that nobody needs it any more."""
-    return StopAttempt(
-        job="default/g", task=task, attempt=attempt, ordinal=1, lanes=2, reason="the job has ended"
-    )
+    return StopAttempt(job="default/g", task=task, attempt=attempt, ordinal=1, reason="the job has ended")
 
 
 def journal(world: LanesInMemory) -> list[TranscriptRecord]:

@@ -58,7 +58,7 @@ def test_a_stop_is_known_before_the_command_before_it_may_begin() -> None:
 
     async def story() -> None:
         cluster = MemoryCluster({SUBTASKS: 1, TRANSCRIPTS: 1})
-        stop = StopAttempt(job="default/g", task="t", attempt=1, ordinal=1, lanes=1, reason="over")
+        stop = StopAttempt(job="default/g", task="t", attempt=1, ordinal=1, reason="over")
         key = b"default/g/t/1"
         for order in (sub_task("t"), stop, sub_task("t")):
             cluster.partition(SUBTASKS, 0).append(key, write_command(order), (), cluster.now_ms())

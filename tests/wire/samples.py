@@ -400,7 +400,7 @@ SAMPLES: dict[str, list[Any]] = {
             grant=GRANT,
             weight=3,
         ),
-        StopAttempt(**ATTEMPT, ordinal=4, lanes=8, reason="the job has ended by the rule deadline"),
+        StopAttempt(**ATTEMPT, ordinal=4, reason="the job has ended by the rule deadline"),
     ],
     "transcripts": [
         ModelCalled(
