@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
 from agents.configuration.problems import nearest
+from agents.configuration.tenants import UNLIMITED
 from agents.configuration.values import DEFAULT, Configuration, Endpoint
 from agents.configuration.variables import API_KEY
 from agents.models.faults import PUBLIC_URL
@@ -89,9 +90,30 @@ def _configuration(settings: Settings, configuration: Configuration) -> Iterator
         }
         told = ", ".join(f"{len(each)} {name}{'s'[: len(each) != 1]}" for name, each in counts.items())
         yield Finding(about="configuration", level="fine", what=f"{configuration.path} has {told}")
+    yield from _tenants(configuration)
     for name in stray_variables(settings):
         what = f"{name} is set, and sets nothing: no endpoint or tool server has that name or key"
         yield Finding(about="configuration", level="warning", what=what, to_do=f"unset {name}")
+
+
+def _tenants(configuration: Configuration) -> Iterator[Finding]:
+    """Who has rules of its own, and who may submit."""
+    others = "others have limits" if configuration.others != UNLIMITED else "others have none"
+    if configuration.tenants or configuration.others != UNLIMITED:
+        names = ", ".join([*configuration.tenants][:SHOWN]) or "none"
+        more = f" and {len(configuration.tenants) - SHOWN} more" if len(configuration.tenants) > SHOWN else ""
+        what = f"with rules of their own: {names}{more}; {others}"
+        yield Finding(about="tenants", level="fine", what=what)
+    entry = configuration.entry
+    if entry is None:
+        return
+    ways = [f"the header {entry.header}"] if entry.header else []
+    ways += [f"signatures of {', '.join(entry.keys)}"] if entry.keys else []
+    yield Finding(about="entry", level="fine", what=f"goals come in by {' or '.join(ways)}")
+    if not entry.worker:
+        what = "goals that sub-agents submit are not admitted: workers have no key to sign them with"
+        todo = "where sub-agents are to submit goals, name a key of all tenants as entry.worker"
+        yield Finding(about="entry", level="warning", what=what, to_do=todo)
 
 
 def _keys(configuration: Configuration, endpoint: Endpoint) -> Iterator[Finding]:

@@ -1,5 +1,7 @@
 """``anabranch doctor`` against a simulated endpoint."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +60,25 @@ def test_an_endpoint_that_is_not_there() -> None:
     found = findings("--base-url", "http://127.0.0.1:1/v1")
     assert found["key"]["level"] == "fine"
     assert "anabranch model" in found["endpoint"]["to_do"]
+
+
+def test_tenants_and_entry_are_told(tmp_path: Path, endpoint: str) -> None:
+    """And that sub-agents of such a system cannot submit goals."""
+    file = tmp_path / "anabranch.toml"
+    entry = "[entry.keys.ci]\nvariable = 'CI_KEY'\ntenants = ['acme']\n"
+    file.write_text(f"[tenants.acme]\nweight = 2\n[tenant]\njobs = 3\n{entry}", encoding="utf-8")
+    environment = {"OPENAI_BASE_URL": endpoint, "OPENAI_API_KEY": KEY, "CI_KEY": "a-key-of-22-characters"}
+    found = findings("--config", str(file), **environment)
+    assert found["tenants"]["what"] == "with rules of their own: acme; others have limits"
+    assert (found["entry"]["level"], "entry.worker" in found["entry"]["to_do"]) == ("warning", True)
+
+
+def test_a_default_that_no_goal_can_have_is_a_problem_with_its_line(tmp_path: Path) -> None:
+    """As every other mistake of the file."""
+    file = tmp_path / "anabranch.toml"
+    file.write_text("[defaults]\npriority = 12\n", encoding="utf-8")
+    result = anabranch("doctor", "--json", "--config", str(file))
+    assert f"{file}:2: defaults.priority is no default" in result.output.replace("\\", "")
 
 
 def test_people_read_the_same() -> None:

@@ -60,20 +60,24 @@ def test_a_model_at_the_gate_lets_in_and_refuses() -> None:
         goals = {"fine": "2", "bad": "13", "out": "14"}
         for name, text in goals.items():
             await swarm.submit({"id": name, "goal": text, "tenant": "gated"})
+        brought = [{"id": "a", "goal": "x"}, {"id": "b", "goal": "y", "dep": ["a"]}]
+        await swarm.submit({"id": "brought", "goal": "2", "tenant": "gated", "plan": brought})
         await swarm.submit({"id": "free", "goal": "13"})
         while not porter.asked:
             await asyncio.sleep(0.1)
         first.kill()
         swarm.worker()
         await swarm.submit({"id": "bad", "goal": "13", "tenant": "gated"})
-        answers = await swarm.answers(4)
+        answers = await swarm.answers(5)
         told = {name: (answer.outcome, answer.rule) for name, answer in answers.items()}
         assert told == {
             "fine": ("succeeded", "all_done"),
             "bad": ("rejected", "gate"),
             "out": ("failed", "gate"),
+            "brought": ("succeeded", "all_done"),
             "free": ("succeeded", "all_done"),
         }
+        assert [report.task for report in answers["brought"].subtasks] == ["a", "b"]
         assert answers["bad"].reason == "bad luck"
         assert "nobody is there" in answers["out"].reason
         assert porter.asked.count("gated/out") >= 2
