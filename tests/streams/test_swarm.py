@@ -297,7 +297,7 @@ def test_a_result_of_two_megabytes_goes_by_claim_check() -> None:
     async def story() -> None:
         swarm = SwarmInMemory(script=Script({"two": chain(2)}, work))
         log = swarm.worker()
-        await swarm.submit({"id": "g", "goal": "two"})
+        await swarm.submit({"id": "g", "goal": "two", "join": {"chunk_bytes": 4_000_000}})
         answer = (await swarm.answers(1))["g"]
         assert isinstance(answer.answer, Reference)
         assert await Resolver(log).resolve(answer.answer) == {"t0": large, "t1": True}
