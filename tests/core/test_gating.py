@@ -70,7 +70,7 @@ def test_what_is_let_in_begins_as_it_would_without_a_gate(made: Choices) -> None
 def test_a_gate_that_fails_twice_lets_nothing_in() -> None:
     """The job fails, and says why."""
     job: Job
-    job, _ = absorb(New(), submitted(Choices(b"")))
+    job, effects = absorb(New(), submitted(Choices(b"")))
     for attempt in (1, 2):
         event = SubTaskFailed(
             job=JOB, task=GATE, attempt=attempt, kind="timeout", reason="no answer", at=2, offset=attempt + 1
