@@ -40,7 +40,6 @@ from streams.core.money import (
     lease_binds,
     lease_left,
     left,
-    over_budget,
     own_left,
     owner,
 )
@@ -141,35 +140,6 @@ def unfunded(job: Open) -> list[TaskId]:
     """Ready sub-tasks without a grant, in the plan's order; a restored job may have them in another one."""
     waiting = [task for task in job.ready if _grant(job, task) is None]
     return sorted(waiting, key=lambda task: ordinal_of(job, task)) if len(waiting) > 1 else waiting
-
-
-def stuck(job: Open) -> bool:
-    """Whether nothing is out, and nothing of what is ready can be granted anything.
-
-    What waits for a person or a child will tell what it spent.
-    """
-    if job.outstanding or not job.ready or any(_grant(job, task) is not None for task in job.ready):
-        return False
-    return not any(isinstance(state, Suspended) for state in job.states.values())
-
-
-def out_of_budget(job: Open) -> str:
-    """Why a stuck job gets no further with its own budget, for a person; empty where that is not why."""
-    if reason := over_budget(job):
-        return reason
-    if job.decided.lease is None or not covers(budget_left(job), LEAST):
-        return "too little is left of the budget"
-    return ""
-
-
-def exhausted(job: Open) -> TaskId | None:
-    """A ready sub-task that has spent its own budget: no further attempt can be granted anything."""
-    if job.submitted.goal.budget.subtask is None:
-        return None
-    for task in unfunded(job):
-        if not covers(own_left(job, task), LEAST) and not calls_no_model(job, task):
-            return task
-    return None
 
 
 def lacking(job: Open) -> Purse:

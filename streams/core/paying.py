@@ -10,14 +10,14 @@ from streams.core import steps
 from streams.core.commands import Effect, Tell
 from streams.core.ending import Folded, finish
 from streams.core.events import BUDGET, Event, MoneyAsked, MoneyGiven, PlaceAsked, SubTaskFailed
-from streams.core.granting import exhausted, fund, lacking, may_ask, out_of_budget, stuck, unfunded
+from streams.core.granting import calls_no_model, fund, lacking, may_ask, unfunded
 from streams.core.leases import part_of
-from streams.core.money import budget_left, lease_binds, lease_left
+from streams.core.money import budget_left, lease_binds, lease_left, over_budget, own_left
 from streams.core.moves import fail_for_good, put
 from streams.core.placing import money_asked, place_asked
-from streams.core.purse import Purse, grant_of, larger, less, of, smaller, some
+from streams.core.purse import LEAST, Purse, covers, grant_of, larger, less, of, smaller, some
 from streams.core.settling import settle
-from streams.core.states import Failed, Hold, Job, Open, Ready
+from streams.core.states import Failed, Hold, Job, Open, Ready, Suspended
 from streams.core.values import Grant, TaskId
 
 
@@ -34,6 +34,35 @@ def pay(job: Open, event: Event, effects: tuple[Effect, ...]) -> Folded:
         return after, effects
     after, more = _go_on(after, event)
     return after, (*effects, *more)
+
+
+def stuck(job: Open) -> bool:
+    """Whether nothing is out, and nothing of what is ready can be granted anything.
+
+    What waits for a person or a child will tell what it spent.
+    """
+    if job.outstanding or not job.ready or len(unfunded(job)) < len(job.ready):
+        return False
+    return not any(isinstance(state, Suspended) for state in job.states.values())
+
+
+def out_of_budget(job: Open) -> str:
+    """Why a stuck job gets no further with its own budget, for a person; empty where that is not why."""
+    if reason := over_budget(job):
+        return reason
+    if job.decided.lease is None or not covers(budget_left(job), LEAST):
+        return "too little is left of the budget"
+    return ""
+
+
+def exhausted(job: Open) -> TaskId | None:
+    """A ready sub-task that has spent its own budget: no further attempt can be granted anything."""
+    if job.submitted.goal.budget.subtask is None:
+        return None
+    for task in unfunded(job):
+        if not covers(own_left(job, task), LEAST) and not calls_no_model(job, task):
+            return task
+    return None
 
 
 def _go_on(job: Open, event: Event) -> Folded:
