@@ -207,7 +207,7 @@ async def _verbose(command: RunSubTask, attempt: Attempt) -> Done | GaveUp:
 
 def test_large_values_are_resolved_offline() -> None:
     """An answer by claim check: its chunks are in the file."""
-    recording, _ = recorded(script=Script(work=_verbose))
+    recording, _ = recorded(script=Script(work=_verbose), join={"chunk_bytes": 1_000_000})
     told = replay(read_lines(write_lines(recording)))
     assert told.agrees
     assert told.answer is not None
