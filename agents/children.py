@@ -58,8 +58,8 @@ class Children:
             name=SUBMIT,
             description=(
                 "Hand a goal over to other agents, who plan it and work on it in parallel, and wait for "
-                "their answer. It may take long and costs much more than a call: use it only for what is a task "
-                "of its own and too much for you."
+                "their answer. It may take long and costs much more than a call: use it only for what is a "
+                "task of its own and too much for you."
             ),
             parameters={
                 "type": "object",

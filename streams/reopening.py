@@ -136,6 +136,8 @@ class Reopening:
         """
         assert isinstance(log.job, Finished)
         if event is None:
+            if log.job.outcome in ("cancelled", "rejected"):
+                raise Refused(f"{name} is {log.job.outcome}: it was ended on purpose, and does not go on")
             raise Refused(
                 f"the beginning of {name} is not on {JOB_EVENTS}[{partition_of(name, self._lanes)}] any "
                 "more: there is nothing to go on from"

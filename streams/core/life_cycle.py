@@ -10,12 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from streams.core.events import (
+    ApprovalGiven,
+    ApprovalRefused,
     AttemptOverdue,
     DeadlinePassed,
     Event,
     GoalRejected,
     HedgeDue,
     JobBroken,
+    JobCancelled,
     JobReopened,
     JobSubmitted,
     Kept,
@@ -24,6 +27,7 @@ from streams.core.events import (
     SubTaskFailed,
     SubTaskStarted,
     SubTaskSucceeded,
+    SubTaskSuspended,
 )
 from streams.core.goal import Budget, Goal, Hedging, JoinRule, Limits, Source
 from streams.core.hedging import is_hedge
@@ -62,11 +66,18 @@ def _sample(
 _A, _C = SubTask(id="a", goal="first"), SubTask(id="c", goal="besides")
 _B = SubTask(id="b", goal="then", dep=("a",))
 _WRONG: Plan = (SubTask(id="a", goal="first", dep=("nobody",)),)
+_ASKS = Goal(
+    text=Inline(value="sample"),
+    limits=Limits(max_attempts=1, timeout_s=1.0),
+    approve=("plan", "tools", "answer"),
+)
 SAMPLES = (
     _sample((_A, _B), max_attempts=2, join=JoinRule(), budget=Budget()),
     _sample((_A, _B, _C), max_attempts=1, join=JoinRule(fail_fast_ratio=0.5), budget=Budget()),
     _sample((_A, _C), max_attempts=1, join=JoinRule(), budget=Budget(calls=1)),
     _sample((_A, _B), max_attempts=1, join=JoinRule(), budget=Budget(), hedge=Hedging(share=0.5)),
+    Sample(goal=_ASKS, plan=(_A,)),
+    _sample((_A, _C), max_attempts=1, join=JoinRule(quorum=1), budget=Budget()),
 )
 
 
@@ -102,7 +113,9 @@ def _relation(job: Job, task: TaskId, moved: TaskId) -> str:
     assert isinstance(job, Open)
     if is_hedge(job, task):
         return " of its hedge"
-    return " of what it hedges" if is_hedge(job, moved) else " of a dependency"
+    if is_hedge(job, moved):
+        return " of what it hedges"
+    return " of a dependency" if moved in job.nodes[task].dependants else " of another"
 
 
 def phase(job: Job) -> str:
@@ -157,6 +170,10 @@ def _events(job: Job, sample: Sample) -> Iterator[tuple[str, TaskId, Event]]:
     yield "GoalRejected", "", GoalRejected(job=_JOB, reason="sample", source=_SOURCE)
     for task, state in job.states.items() if isinstance(job, Open) else ():
         yield from _attempts(task, getattr(state, "attempt", 1), sample)
+    if sample.goal.approve:
+        yield "ApprovalGiven", sample.plan[0].id, ApprovalGiven(job=_JOB)
+        yield "ApprovalRefused", "", ApprovalRefused(job=_JOB)
+    yield "JobCancelled", "", JobCancelled(job=_JOB)
     yield "DeadlinePassed", "", DeadlinePassed(job=_JOB, at=_DUE)
     yield "JobBroken", "", JobBroken(job=_JOB, reason="sample")
     result = Inline(value="sample")
@@ -181,6 +198,9 @@ def _attempts(task: TaskId, attempt: int, sample: Sample) -> Iterator[tuple[str,
         result = Inline(value="sample")
         good = SubTaskSucceeded(job=_JOB, task=task, attempt=attempt, result=result, usage=usage)
         yield "SubTaskSucceeded", task, good
+        if sample.goal.approve:
+            waits = SubTaskSuspended(job=_JOB, task=task, attempt=attempt, on="approval", call="sample")
+            yield "SubTaskSuspended", task, waits
     last = attempt == sample.goal.limits.max_attempts
     for wait, final in ((0.0, False), (1.0, False), (0.0, True)):
         how = " (for good)" if last or final else " (to wait)" if wait else ""

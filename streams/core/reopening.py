@@ -7,7 +7,9 @@ from typing import TypeAlias
 from streams.core.admission import problems
 from streams.core.events import (
     UNREADABLE,
+    ApprovalRefused,
     Event,
+    JobCancelled,
     JobReopened,
     Kept,
     Planned,
@@ -52,7 +54,7 @@ def reopening(
     redriven: Collection[tuple[TaskId, int]] = (),
     by: str = "",
 ) -> JobReopened | None:
-    """The event that opens a finished job again; None where its log lacks the beginning.
+    """The event that opens a finished job again; None where a person ended it, or its log has no beginning.
 
     Results that came after the time of their attempt, or after the job had ended, are kept, too: they
     are paid for. What another plan took the place of is no part of it any more.
@@ -66,6 +68,9 @@ def reopening(
             may be spent by now. Any other sub-task gets a new command.
         by: Who asks.
     """
+    last = next((each for each in events if each.offset == finished.offset), None)
+    if isinstance(last, ApprovalRefused | JobCancelled):
+        return None
     job, unused = _before(events, finished)
     if job is None or job.submitted.goal.digest != finished.digest:
         return None
