@@ -7,6 +7,7 @@ from streams.core.commands import MakeAnswer, MakePlan, RunSubTask
 from streams.core.events import Event, JobSubmitted, Planned, SubTaskFailed, SubTaskSucceeded
 from streams.core.goal import Goal, Limits, Source
 from streams.core.job import fold
+from streams.core.money import charged
 from streams.core.plan import SubTask
 from streams.core.release import command, lane_of, places, release
 from streams.core.states import Job, New, Open, Ready, Released
@@ -43,7 +44,7 @@ def test_release_never_goes_beyond_the_goals_concurrency(history: list[Event]) -
             continue
         after, commands = release(job, free, at=5)
         assert after.outstanding == job.outstanding + free <= job.submitted.goal.limits.concurrency
-        poor = job.submitted.goal.budget.limited
+        poor = charged(job)
         may = [task for task in job.ready if not poor or grant_of(job, task) is not None]
         going = [order.task for order in commands]
         assert going == may[:free]
