@@ -46,7 +46,12 @@ def run_key(command: Command, key: bytes) -> bytes:
         key: The attempt's.
     """
     resume = resume_of(command)
-    return key if resume is None else b"%b#%d" % (key, resume.number)
+    return key if resume is None else stretch(key, resume.number)
+
+
+def stretch(key: bytes, number: int) -> bytes:
+    """Names what an attempt does after it was suspended so often: no attempt's own key has such a mark."""
+    return b"%b#%d" % (key, number)
 
 
 async def with_journal(log: Reader, past: Past, resume: Resume, partition: int) -> None:

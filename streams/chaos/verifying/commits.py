@@ -6,7 +6,7 @@ from math import inf
 from typing import Final
 
 from streams.chaos.evidence import Committed, Evidence, Finding
-from streams.chaos.verifying.facts import Facts, is_stop, place_of, stands
+from streams.chaos.verifying.facts import Facts, command_key, is_stop, place_of, stands
 from streams.chaos.verifying.retelling import Told
 from streams.log import Record
 from streams.topics import GOALS, JOB_EVENTS, JOBS, SUBTASKS
@@ -37,9 +37,9 @@ def _goals(facts: Facts) -> Iterator[Finished]:
 
 def _commands(facts: Facts, told: Told) -> Iterator[Finished]:
     for record in facts.records(SUBTASKS):
-        key = record.key or b""
+        key = command_key(record)
         # An attempt that its job no longer waits for may be done with as well as one that has ended.
-        done = min(facts.ends.get(key, inf), told.over.get(key, inf))
+        done = min(facts.ends.get(record.key or b"", inf), told.over.get(key, inf))
         if is_stop(record) or (done == inf and place_of(record) in facts.buried):
             done = 0  # a stop is done once it is heard
         yield record, done, f"attempt {key.decode(errors='replace')} has no end"

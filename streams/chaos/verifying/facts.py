@@ -1,6 +1,7 @@
 """The evidence, read once: what each record says, and where what it speaks of stands."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -23,6 +24,7 @@ from streams.core.values import Inline, JobId, Json, Value
 from streams.dead_letters import DeadLetter
 from streams.effects import REFUSED
 from streams.log import Record
+from streams.suspension import run_key
 from streams.topics import ANSWERS, DEAD_LETTERS, GOALS, JOB_EVENTS, SUBTASKS, TRANSCRIPTS
 from streams.transcript import CallId, attempt_key
 from streams.wire.answers import read_answer
@@ -176,6 +178,16 @@ def read(evidence: Evidence) -> Facts:
         tools_ended=tools_ended,
         stops=_stops(evidence.records.get(SUBTASKS, ())),
     )
+
+
+def command_key(record: Record) -> bytes:
+    """The key of a record's command; one that goes on with an attempt which was suspended has its own."""
+    key = record.key or b""
+    if b'"resume":{' in (record.value or b""):
+        with suppress(Unreadable):
+            command = read_command(record)
+            return key if isinstance(command, StopAttempt) else run_key(command, key)
+    return key
 
 
 def is_stop(record: Record) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from streams.chaos.evidence import Finding
-from streams.chaos.verifying.facts import Facts, place_of, stands
+from streams.chaos.verifying.facts import Facts, command_key, place_of, stands
 from streams.chaos.verifying.retelling import Told
 from streams.log import Record
 from streams.topics import SUBTASKS
@@ -33,7 +33,7 @@ def commands(facts: Facts, told: Told) -> Iterator[Finding]:
     given: dict[bytes, Record] = {}
     stops = {place_of(stop) for each in facts.stops.values() for stop in each}
     for record in facts.records(SUBTASKS):
-        key = record.key or b""
+        key = command_key(record)
         if place_of(record) in stops:
             continue
         due = told.commands.get(key)

@@ -27,14 +27,19 @@ from streams.core.states import (
     Job,
     New,
     Open,
+    Ready,
+    Released,
+    Running,
     Skipped,
     Stopped,
     SubTaskState,
     Succeeded,
+    Suspended,
     Waiting,
 )
 from streams.core.values import ANSWER, PLAN, JobId, TaskId
 from streams.log import Record
+from streams.suspension import run_key, stretch
 from streams.topics import JOBS
 from streams.transcript import attempt_key
 from streams.wire.commands import write_command
@@ -83,7 +88,7 @@ class Told:
 
     Attributes:
         answers: By job and revision, with the event that ended the job.
-        commands: By the key of their attempt.
+        commands: By the key of their attempt, as of :func:`streams.suspension.run_key`.
         stops: Of attempts that had begun, by key, with the event that each follows from.
         over: When the last event was appended that an attempt could matter for, by its key: its own end,
             a timer's, or its job's.
@@ -187,8 +192,8 @@ def _note(told: Told, before: Job, after: Job, event: Event) -> None:
                 known = {task: before.states[task] for task in releasable(before)}
             for task in releasable(after):
                 if (state := after.states[task]) is not known.get(task):
-                    key = attempt_key(event.job, task, _attempt(state))
-                    told.commands.setdefault(key, Due(command=command(after, task), at=event.at))
+                    key, due = attempt_key(event.job, task, _attempt(state)), command(after, task)
+                    told.commands.setdefault(run_key(due, key), Due(command=due, at=event.at))
         case New() | Account():
             pass
 
@@ -198,9 +203,9 @@ def _note_later(told: Told, job: Open) -> None:
     if not job.submitted.goal.grow and not job.submitted.goal.notes:
         return
     for task in releasable(job):
-        key = attempt_key(job.submitted.job, task, _attempt(job.states[task]))
-        if (due := told.commands.get(key)) is not None:
-            due.later.add(write_command(command(job, task)))
+        key, now = attempt_key(job.submitted.job, task, _attempt(job.states[task])), command(job, task)
+        if (due := told.commands.get(run_key(now, key))) is not None:
+            due.later.add(write_command(now))
 
 
 def _note_over(told: Told, before: Open, after: Job, event: Event) -> None:
@@ -208,12 +213,20 @@ def _note_over(told: Told, before: Open, after: Job, event: Event) -> None:
         for task, was in before.states.items():
             if (now := after.states.get(task)) is was:
                 continue
-            if now is None or _attempt(now) != _attempt(was) or isinstance(now, OVER):
-                told.over.setdefault(attempt_key(event.job, task, _attempt(was)), event.at)
+            if now is None or _attempt(now) != _attempt(was) or isinstance(now, (*OVER, Suspended)):
+                _note_over_of(told, event, task, was)
         return
     for task, was in before.states.items():
         if not isinstance(was, Waiting | Skipped):
-            told.over.setdefault(attempt_key(event.job, task, _attempt(was)), event.at)
+            _note_over_of(told, event, task, was)
+
+
+def _note_over_of(told: Told, event: Event, task: TaskId, was: SubTaskState) -> None:
+    """Its attempt is over, or waits; the command by which it went on last is done in any case."""
+    key = attempt_key(event.job, task, _attempt(was))
+    told.over.setdefault(key, event.at)
+    if isinstance(was, Ready | Released | Running) and was.resume is not None:
+        told.over.setdefault(stretch(key, was.resume.number), event.at)
 
 
 OVER = (Succeeded, Failed, Stopped, Hedged)
