@@ -40,8 +40,7 @@ def hold_answer(
         state = job.states.get(event.task)
         if isinstance(state, Ready | Released | Running) and state.attempt == event.attempt:
             # What it cost is counted, or counts as lost, already.
-            told = state.grant is not None or not isinstance(event, AttemptOverdue)
-            ended[event.task] = Stopped(attempt=state.attempt, tried=state.attempt, reason=why, told=told)
+            ended[event.task] = Stopped(attempt=state.attempt, tried=state.attempt, reason=why, told=True)
     job, stopped = leave(put(job, ended), why)
     hold = Hold(on="answer", since=event.at, rule=rule, reason=reason, failed=failed)
     return replace(job, decided=replace(job.decided, hold=hold)), stopped

@@ -149,6 +149,8 @@ def lose(job: Open, task: TaskId, state: Ready | Released | Running | Suspended)
     that may spend any amount counts as nothing until it tells.
     """
     before = next((lost for lost in job.lost if lost.task == task), None)
+    if before is not None and before.attempt == state.attempt:
+        return job
     if before is not None:
         job = charge(job, task, estimate(before.grant))
     others = tuple(lost for lost in job.lost if lost.task != task)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from streams.core.commands import StopAttempt
-from streams.core.money import charge, lose
+from streams.core.money import charge, lose, lost_attempts
 from streams.core.moves import put
 from streams.core.states import (
     Backoff,
@@ -72,11 +72,11 @@ def leave(
             case Hedged(attempt=attempt):
                 changes[task] = Stopped(attempt=attempt, tried=attempt, reason=reason, told=True)
             case Ready(attempt=attempt) | Released(attempt=attempt):
-                lost = state.grant is not None
+                lost = state.grant is not None or (task, attempt) in lost_attempts(job)
                 job = lose(job, task, state) if lost else job
                 changes[task] = Stopped(attempt=attempt, tried=attempt - 1, reason=reason, told=lost)
             case Running(attempt=attempt):
-                lost = state.grant is not None
+                lost = state.grant is not None or (task, attempt) in lost_attempts(job)
                 job = lose(job, task, state) if lost else job
                 changes[task] = Stopped(attempt=attempt, tried=attempt, reason=reason, told=lost)
             case Suspended(attempt=attempt, so_far=so_far):
