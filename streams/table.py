@@ -229,7 +229,7 @@ def difference(job: JobId, before: Job, after: Job) -> Iterator[tuple[str, Row |
                 for topic in old.notes:
                     yield f"{job}/{NOTE_ROW}{topic}", None
         case Open():
-            if old is None or old.revision is not after.revision:
+            if old is None or old.revision is not after.revision or old.submitted is not after.submitted:
                 yield f"{job}/{GOAL_ROW}", GoalRow(submitted=after.submitted, revision=after.revision)
             if (
                 old is None
@@ -254,6 +254,8 @@ def difference(job: JobId, before: Job, after: Job) -> Iterator[tuple[str, Row |
             for topic, note in after.notes.items():
                 if notes.get(topic) is not note:
                     yield f"{job}/{NOTE_ROW}{topic}", NoteRow(note=note)
+            for topic in notes.keys() - after.notes.keys():  # of before it ended and was opened again
+                yield f"{job}/{NOTE_ROW}{topic}", None
         case Account():
             yield from _account(before if isinstance(before, Account) else None, after)
         case New():

@@ -19,7 +19,7 @@ from streams.memory_log import MemoryCluster
 from streams.memory_log.virtual_time import run
 from streams.table import Table, apply
 from streams.topics import JOBS
-from streams.wire.rows import POSITION_KEY, PositionRow, Row, SubTaskRow, write_row
+from streams.wire.rows import NOTE_ROW, POSITION_KEY, PositionRow, Row, SubTaskRow, write_row
 from tests.core.histories import Choices, a_history, choices, named
 
 JOBS_OF_A_PARTITION = ("acme/a", "acme/a.b", "other/a")
@@ -100,8 +100,9 @@ def ordinal(job: Open, task: str) -> int:
 def keys(name: JobId, job: Job) -> list[str]:
     """Keys of a job's rows: a finished one leaves just its marker."""
     match job:
-        case Open(states=states):
-            return [name, f"{name}/@goal", *(f"{name}/{task}" for task in states)]
+        case Open(states=states, notes=notes):
+            written = (f"{name}/{NOTE_ROW}{topic}" for topic in notes)
+            return [name, f"{name}/@goal", *(f"{name}/{task}" for task in states), *written]
         case Finished():
             return [name]
         case New() | Account():
