@@ -145,7 +145,9 @@ def won(job: Open, event: SubTaskSucceeded) -> Folded:
     stopped = stops(job, LOST, (task,))
     if not isinstance(state, Backoff | Hedged):
         job = lose(job, task, state)
-    job = succeed(job, task, replace(mine, attempt=max(1, begun(state))))
+    # One that is ready may be out: a lane may tell of it yet.
+    newest = begun(state) if isinstance(state, Backoff) else state.attempt
+    job = succeed(job, task, replace(mine, attempt=newest))
     after, effects = settle(job, event)
     return after, (*stopped, *effects)
 
