@@ -23,13 +23,13 @@ def due(story: Story, task: str, *, after_ms: int = 3_000, after_s: float = 4.0)
     story.see(HedgeDue(job=JOB, task=task, attempt=1, after_ms=after_ms), after_s=after_s)
 
 
-def stopped(story: Story, task: str) -> None:
+def stopped(story: Story, task: str, *, attempt: int = 1) -> None:
     """A lane tells that it stopped an attempt."""
     story.see(
         SubTaskFailed(
             job=JOB,
             task=task,
-            attempt=1,
+            attempt=attempt,
             kind=STOPPED,
             reason="stopped: another attempt had the result first",
             final=True,
@@ -130,7 +130,20 @@ def hedge_too_dear(story: Story) -> None:
     story.answered("Three.")
 
 
+def hedge_beats_the_next(story: Story) -> None:
+    """The slow attempt fails, and the hedge brings the result before the next one: that is stopped."""
+    hedging(story, 2)
+    due(story, "s1")
+    story.started("~hedge-1")
+    story.failed("s1", "server_error", "503", usage=COST)
+    story.succeeded("~hedge-1", 1, usage=COST)
+    stopped(story, "s1", attempt=2)
+    story.succeeded("s2", 2, usage=COST)
+    story.answered("Three.")
+
+
 STORIES = (
+    hedge_beats_the_next,
     hedge_wins,
     hedge_loses,
     hedge_decides,
