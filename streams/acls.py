@@ -93,6 +93,7 @@ def _worker(settings: Settings) -> Iterator[Acl]:
         return Acl(part="worker", resource="group", name=settings.prefix + name, operation="Read", why=why)
 
     yield topic(GOALS, "Read", "intake: takes goals in")
+    yield topic(GOALS, "Write", "lanes: child goals of sub-agents")
     yield topic(JOB_EVENTS, "Read", "orchestrator: folds them; lanes: results by claim check")
     yield topic(JOB_EVENTS, "Write", "intake: jobs; lanes: how attempts went; orchestrator: what is due")
     yield topic(SUBTASKS, "Read", "lanes: run them")
@@ -123,7 +124,7 @@ def _others(settings: Settings) -> Iterator[Acl]:
         return Acl(part=part, resource="topic", name=settings.prefix + name, operation=operation, why=why)
 
     count = "the number of partitions"
-    yield topic("submitter", GOALS, "Write", "sends goals")
+    yield topic("submitter", GOALS, "Write", "sends goals, and approves, rejects and cancels")
     yield topic("submitter", JOB_EVENTS, "Describe", count)
     yield topic("reader", ANSWERS, "Read", "reads answers")
     yield topic("reader", TRANSCRIPTS, "Read", "answers over 256 KB, which are there by claim check")
@@ -138,7 +139,7 @@ def _others(settings: Settings) -> Iterator[Acl]:
     for back in (GOALS, SUBTASKS, JOB_EVENTS):
         yield topic("operator", back, "Write", "`redrive`: sends them back; opens jobs again")
         yield topic("operator", back, "Read", "`redrive`: values that were left out; what became of a job")
-    yield topic("operator", JOBS, "Read", "`redrive`: how a job ended")
+    yield topic("operator", JOBS, "Read", "`redrive`: how a job ended; `waiting`: what waits")
     yield Acl(
         part="operator",
         resource="transactional-id",
