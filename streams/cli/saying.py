@@ -86,12 +86,14 @@ async def _say(verb: str, job: str, brokers: str | None, prefix: str | None, **f
     from streams.cli.environment import settings
     from streams.cli.quiet import quiet
     from streams.client import Swarm
+    from streams.wire.outside import write_word
 
     quiet()
+    try:
+        write_word(verb, named(job), **fields)  # before anybody is asked for
+    except ValueError as error:
+        raise Stop(str(error), Exit.USAGE) from None
     ours = settings(brokers=brokers, prefix=prefix)
     swarm = Swarm(ours.brokers, prefix=ours.prefix, access=ours.access, entry_key=ours.entry_key)
     async with swarm:
-        try:
-            await getattr(swarm, verb)(named(job), **fields)
-        except ValueError as error:
-            raise Stop(str(error), Exit.USAGE) from None
+        await getattr(swarm, verb)(named(job), **fields)

@@ -26,6 +26,10 @@ COMMANDS = [
     ["model"],
     ["submit"],
     ["watch"],
+    ["waiting"],
+    ["approve"],
+    ["reject"],
+    ["cancel"],
     ["acls"],
     ["answers"],
     ["doctor"],
@@ -110,6 +114,14 @@ def test_errors_have_exit_codes() -> None:
     }
     assert {code_of(error): code for error, code in cases.items()} == {code: code for code in cases.values()}
     assert code_of(KeyError("bug")) is None
+
+
+def test_a_word_that_is_none_is_a_usage_error_before_anything_is_sent() -> None:
+    """By its field."""
+    for words in (("approve", "g", "--what", "everything"), ("cancel", "a/b/c")):
+        result = anabranch(*words)
+        assert result.exit_code == Exit.USAGE, result.output
+        assert "what" in result.stderr or "cancel" in result.stderr
 
 
 @pytest.mark.parametrize(
