@@ -207,9 +207,7 @@ class Swarm:
         """Do not let a job go on that waits for a person: it ends ``rejected``. As :meth:`approve`."""
         await self._say("reject", job, within_s, what=what, task=task, reason=reason, by=by)
 
-    async def cancel(
-        self, job: JobId, *, reason: str = "", by: str = "", within_s: float = SEND_S
-    ) -> None:
+    async def cancel(self, job: JobId, *, reason: str = "", by: str = "", within_s: float = SEND_S) -> None:
         """End a job under way: it is answered ``cancelled``. As :meth:`approve`."""
         await self._say("cancel", job, within_s, reason=reason, by=by)
 

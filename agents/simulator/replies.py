@@ -10,6 +10,7 @@ from agents.simulator.asked import OTHER, Asked
 from agents.simulator.behaviour import FINGERPRINT
 from agents.simulator.directives import JUDGE, PLANNER, REDUCTION, SUB_AGENT
 from agents.simulator.prefix_cache import BYTES_A_TOKEN
+from agents.simulator.wanted import Wanted
 from agents.simulator.wording import LABEL, head
 
 
@@ -77,7 +78,7 @@ def _said(asked: Asked, text: str) -> Reply:
     return Reply(text=kept, finish_reason="length", tokens=asked.max_tokens)
 
 
-def _calls(asked: Asked, wanted: tuple[working.Wanted, ...]) -> Reply:
+def _calls(asked: Asked, wanted: tuple[Wanted, ...]) -> Reply:
     tokens = sum(call.tokens for call in wanted)
     calls = tuple(
         (f"call_{asked.digest[:16]}_{k}", call.name, call.arguments) for k, call in enumerate(wanted)

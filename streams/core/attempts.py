@@ -47,9 +47,9 @@ def advance(job: Open, state: SubTaskState, event: SubTaskEvent) -> Folded:
     pacing, must see the same life. So an overdue start is not rechecked against its release.
     """
     match event, state:
-        case SubTaskStarted(attempt=attempt, run=run), (
-            Ready() | Released() | Running()
-        ) if is_of(event, state):
+        case SubTaskStarted(attempt=attempt, run=run), (Ready() | Released() | Running()) if is_of(
+            event, state
+        ):
             if isinstance(state, Running) and state.run == run:
                 return job, ()
             running = Running(

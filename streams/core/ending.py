@@ -150,7 +150,7 @@ def report(task: str, state: SubTaskState, *, hedged: bool = False) -> TaskRepor
 
 def placed(job: Open, line: TaskReport) -> TaskReport:
     """A sub-task's line with its place in a plan that grew, or that another one took the place of."""
-    node = job.nodes[line.task]
+    node: Node | None = job.nodes[line.task]
     parent = node.task.parent if isinstance(node, Node) else None  # a broken job ends, too
     replaced = line.task in job.decided.replaced
     return replace(line, parent=parent, reason=f"{line.reason}; {REPLACED}" if replaced else line.reason)

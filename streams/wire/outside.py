@@ -1,8 +1,8 @@
 """Words of people about jobs, on ``goals`` beside the goals: approve, reject, cancel.
 
 Such a record is a JSON object, or a CloudEvent with one: ``{"approve": "tenant/id", "what": "plan",
-"task": "...", "reason": "..."}``, and likewise ``"reject"`` and ``"cancel"``. An object with ``goal`` in it is
-a goal, whatever else it says.
+"task": "...", "reason": "..."}``, and likewise ``"reject"`` and ``"cancel"``. An object with ``goal`` in it
+is a goal, whatever else it says.
 """
 
 import re

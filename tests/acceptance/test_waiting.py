@@ -22,9 +22,11 @@ async def waits(swarm: Swarm, *due: tuple[str, str]) -> dict[tuple[str, str], Wa
     """Wait until these jobs wait for these things, and say all that waits."""
     async with asyncio.timeout(WITHIN_S):
         while True:
-            found = {(each.job, each.on): each async for each in waiting(swarm.log, swarm.lanes)}
+            found: dict[tuple[str, str], Waits] = {
+                (each.job, each.on): each async for each in waiting(swarm.log, swarm.lanes)
+            }
             if set(due) <= set(found):
-                return dict(found)
+                return found
             await asyncio.sleep(0.2)
 
 

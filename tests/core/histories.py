@@ -264,7 +264,9 @@ def a_wait(choices: Choices, kind: type[Event], name: dict[str, Any]) -> Event:
     return SubTaskSuspended(**name, on=on, call=call, tool="send", child=child, journal=(7,), number=number)
 
 
-def an_event(choices: Choices, plan: Plan, task: TaskId, attempt: int) -> Event:
+def an_event(  # noqa: PLR0912 - a branch a kind
+    choices: Choices, plan: Plan, task: TaskId, attempt: int
+) -> Event:
     """An event of any kind, without its time and place."""
     kind = Planned if is_replan(task) and choices.below(3) else choices.of(KINDS)
     name: dict[str, Any] = {"job": JOB, "task": task, "attempt": attempt}

@@ -10,7 +10,8 @@ from streams.core.telling import account_of
 from streams.core.values import Grant
 from streams.memory_log.virtual_time import run
 from streams.topics import JOBS
-from tests.streams.test_tenant_days import LANES, Account, goal_of, running_at_once, swarm_of
+from tests.streams.test_budgets import Account
+from tests.streams.test_tenant_days import LANES, goal_of, running_at_once, swarm_of
 
 KEY = account_of("acme/any")
 

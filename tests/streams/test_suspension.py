@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from streams.wire.events import read_event
 from tests.streams.scripted import Script
 from tests.streams.swarm_in_memory import SwarmInMemory
 
-ASKS = [{"id": name, "goal": f"do {name}", "dep": []} for name in ("a", "b", "c")]
+ASKS: list[dict[str, Any]] = [{"id": name, "goal": f"do {name}", "dep": []} for name in ("a", "b", "c")]
 
 
 class Sender:

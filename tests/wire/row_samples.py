@@ -22,8 +22,8 @@ from streams.core.states import (
     Revision,
     Running,
     Skipped,
-    Stopped,
     Step,
+    Stopped,
     SubTaskState,
     Succeeded,
     Suspended,
@@ -77,7 +77,12 @@ ROWS: Final[dict[str, Row]] = {
         usage=USAGE,
         decided=Decided(
             hold=Hold(
-                on="answer", since=1_790_000_000_000, rule="all_done", reason="1 of 2 succeeded", failed=True, then="plan"
+                on="answer",
+                since=1_790_000_000_000,
+                rule="all_done",
+                reason="1 of 2 succeeded",
+                failed=True,
+                then="plan",
             ),
             approved=("plan",),
             by="ada@example",

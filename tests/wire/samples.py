@@ -243,9 +243,7 @@ SAMPLES: dict[str, list[Any]] = {
             reason="1 of 2 sub-tasks succeeded",
         ),
         NoteWritten(**ATTEMPT, call="call_4", topic="licences", value=Inline(value="MIT"), base=2, size=5),
-        ApprovalGiven(
-            job=JOB, what="plan", task="read-3", by="ada@example", reason="fine", source=SOURCE
-        ),
+        ApprovalGiven(job=JOB, what="plan", task="read-3", by="ada@example", reason="fine", source=SOURCE),
         ApprovalRefused(
             job=JOB, what="answer", task="read-3", by="ada@example", reason="not this", source=SOURCE
         ),
