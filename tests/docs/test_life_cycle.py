@@ -10,6 +10,8 @@ from streams.core.states import SubTaskState
 
 ROOT = Path(__file__).parents[2]
 
+DRAWN = draw()  # two seconds of a core
+
 
 def test_the_picture_in_the_docs_is_the_codes() -> None:
     """To print it anew: ``python -m streams.core.life_cycle``."""
@@ -17,7 +19,7 @@ def test_the_picture_in_the_docs_is_the_codes() -> None:
     _, _, rest = page.partition("```mermaid\n")
     picture, fence, _ = rest.partition("```")
     assert fence
-    assert picture == draw()
+    assert picture == DRAWN
 
 
 def test_the_module_prints_the_picture() -> None:
@@ -29,11 +31,11 @@ def test_the_module_prints_the_picture() -> None:
         check=True,
         timeout=60,
     )
-    assert printed.stdout.decode() == draw()
+    assert printed.stdout.decode() == DRAWN
 
 
 def test_every_state_is_in_the_picture() -> None:
     """The samples reach all of them."""
-    words = set(draw().replace(":", " ").split())
+    words = set(DRAWN.replace(":", " ").split())
     assert {state.__name__ for state in get_args(SubTaskState)} <= words
     assert {"New", "Planning", "Working", "Joining", "Finished"} <= words
