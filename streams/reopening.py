@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from streams.core.commands import Answer
-from streams.core.events import Event, JobReopened, Planned, SubTaskSucceeded
+from streams.core.events import ApprovalGiven, Event, JobReopened, Planned, SubTaskSucceeded
+from streams.core.holding import waits_for_person
 from streams.core.job import absorb
 from streams.core.reopening import reopening
 from streams.core.states import Account, Finished, Job, New, Open, Ready, Released, Running
@@ -142,7 +143,9 @@ class Reopening:
                 f"the beginning of {name} is not on {JOB_EVENTS}[{partition_of(name, self._lanes)}] any "
                 "more: there is nothing to go on from"
             )
-        _, effects = absorb(log.job, replace(event, at=log.job.at, offset=log.job.offset + 1))
+        again, effects = absorb(log.job, replace(event, at=log.job.at, offset=log.job.offset + 1))
+        if isinstance(again, Open) and waits_for_person(again) == "answer":
+            _, effects = absorb(again, ApprovalGiven(job=name))  # nothing of it would run before
         for effect in effects:
             if isinstance(effect, Answer) and effect.outcome != "succeeded":
                 raise Refused(f"{name} would end as it did before: {effect.reason}")

@@ -21,6 +21,7 @@ class Jobs:
     partial: int
     failed: int
     rejected: int
+    cancelled: int
     unfinished: int
 
 
@@ -211,6 +212,7 @@ def _jobs(histories: Sequence[History]) -> Jobs:
         partial=outcomes["partial"],
         failed=outcomes["failed"],
         rejected=outcomes["rejected"],
+        cancelled=outcomes["cancelled"],
         unfinished=outcomes["unfinished"],
     )
 

@@ -23,7 +23,13 @@ ROWS: Final = 20
 WIDE: Final = 110
 """Characters of a line that has room for the goals, too."""
 
-_COLOURS: Final = {"succeeded": "green", "partial": "yellow", "failed": "red", "rejected": "red"}
+_COLOURS: Final = {
+    "succeeded": "green",
+    "partial": "yellow",
+    "failed": "red",
+    "rejected": "red",
+    "cancelled": "yellow",
+}
 
 
 class LiveJobs:

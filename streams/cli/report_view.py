@@ -21,7 +21,7 @@ def report_table(report: Report) -> Table:
     table.add_column()
     jobs, tasks, usage = report.jobs, report.subtasks, report.usage
     money = f"${usage.usd:.4f} in total, ${report.usd_per_subtask:.6f} per sub-task"
-    ends = ("succeeded", "partial", "failed", "rejected", "skipped", "unfinished")
+    ends = ("succeeded", "partial", "failed", "rejected", "cancelled", "skipped", "unfinished")
     table.add_row("jobs", f"{jobs.total}: {_counts(jobs, ends)}")
     table.add_row("sub-tasks", f"{tasks.total}: {_counts(tasks, ends)} ({tasks.rate:.0%})")
     table.add_row("wall time", f"{report.wall_ms:,} ms")

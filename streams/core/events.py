@@ -241,6 +241,7 @@ class JobReopened:
             that attempt brings counts.
         spent: What the job has spent so far; its budget goes on, too.
         by: Who asked for it.
+        heard: Where the records stand by which people said what it has heard: told again they count no more.
     """
 
     job: JobId
@@ -252,6 +253,7 @@ class JobReopened:
     redriven: tuple[TaskId, ...] = ()
     spent: Usage = NO_USAGE
     by: str = ""
+    heard: tuple[Source, ...] = ()
     at: int = 0
     offset: int = -1
 

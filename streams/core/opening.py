@@ -1,12 +1,23 @@
 """Opening a job's sub-tasks: those of a new plan, and those of a job that goes on."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from streams.core.admission import dependants
 from streams.core.events import JobReopened
 from streams.core.holding import hold_plan
 from streams.core.plan import Plan
-from streams.core.states import Node, Open, Ready, Released, Revision, SubTaskState, Succeeded, Waiting
+from streams.core.states import (
+    UNDECIDED,
+    Node,
+    Open,
+    Ready,
+    Released,
+    Revision,
+    SubTaskState,
+    Succeeded,
+    Waiting,
+)
 from streams.core.values import ANSWER, PLAN, TaskId
 
 
@@ -63,6 +74,7 @@ def reopened(event: JobReopened) -> Open:
         succeeded=succeeded,
         usage=event.spent,
         revision=revision,
+        decided=replace(UNDECIDED, heard=event.heard),
     )
     return hold_plan(again, event.at) if nodes else again
 

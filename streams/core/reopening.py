@@ -5,8 +5,10 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from streams.core.admission import problems
+from streams.core.approvals import HEARD
 from streams.core.events import (
     UNREADABLE,
+    ApprovalGiven,
     ApprovalRefused,
     Event,
     JobCancelled,
@@ -18,13 +20,14 @@ from streams.core.events import (
     SubTaskSucceeded,
     Tried,
 )
+from streams.core.goal import Source
 from streams.core.job import absorb
 from streams.core.money import lost_attempts, spent, unheard
 from streams.core.moves import put, spend
 from streams.core.opening import nodes_of
 from streams.core.replanning import standing as standing_in
 from streams.core.results import on_the_log, too_large
-from streams.core.states import Backoff, Finished, Job, New, Open, Succeeded, Waiting
+from streams.core.states import Backoff, Finished, Job, New, Open, SubTaskState, Succeeded, Waiting
 from streams.core.values import ANSWER, NO_USAGE, PLAN, STEP, Inline, TaskId
 
 Ended: TypeAlias = Planned | SubTaskSucceeded | SubTaskFailed
@@ -100,7 +103,16 @@ def reopening(
         ),
         spent=spent(job) + silent,
         by=by,
+        heard=_heard(job, last),
     )
+
+
+def _heard(job: Open, last: Event | None) -> tuple[Source, ...]:
+    """Where people's words stand that the job has heard; the last one may have ended it."""
+    heard = job.decided.heard
+    if isinstance(last, ApprovalGiven) and last.source is not None and last.source not in heard:
+        heard = (*heard, last.source)[-HEARD:]
+    return heard
 
 
 def _before(events: Iterable[Event], finished: Finished) -> tuple[Open | None, list[Ended]]:
@@ -152,13 +164,8 @@ def _with_late_results(job: Open, unused: Iterable[Ended]) -> Open:
                 and not job.nodes
                 and not problems(plan, max_subtasks=job.submitted.goal.limits.max_subtasks)
             ):
-                job = Open(
-                    submitted=job.submitted,
-                    nodes=nodes_of(plan),
-                    states=dict.fromkeys((task.id for task in plan), Waiting(missing=0)),
-                    usage=job.usage,
-                    lost=job.lost,
-                )
+                waiting: dict[TaskId, SubTaskState] = {each.id: Waiting(missing=0) for each in plan}
+                job = replace(job, nodes=nodes_of(plan), states={**job.states, **waiting})
             case _:
                 pass
     return job

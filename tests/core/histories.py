@@ -42,6 +42,7 @@ from streams.core.events import (
     SubTaskSuspended,
 )
 from streams.core.goal import Approval, Budget, Goal, Hedging, JoinRule, Limits, Source, TenantRules, Weight
+from streams.core.holding import waits_for_person
 from streams.core.job import absorb
 from streams.core.plan import Plan, SubTask
 from streams.core.reopening import reopening, standing
@@ -420,6 +421,8 @@ def a_reopening(choices: Choices, history: list[Event]) -> Event | None:
     unread = [(e.task, e.attempt) for e in history if isinstance(e, SubTaskFailed) and e.kind == UNREADABLE]
     event = reopening(history, finished, redriven=unread if choices.below(4) < 3 else (), by="operator")
     after = New() if event is None else absorb(finished, replace(event, at=finished.at))[0]
+    if isinstance(after, Open) and waits_for_person(after) == "answer":
+        after, _ = absorb(after, ApprovalGiven(job=JOB))
     return None if isinstance(after, Finished) and after.outcome != "succeeded" else event
 
 

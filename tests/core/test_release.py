@@ -52,8 +52,12 @@ def test_release_never_goes_beyond_the_goals_concurrency(history: list[Event]) -
         assert places(after) <= 0
         for order in commands:
             assert (order.grant is not None) == poor
-            assert after.states[order.task] == Released(attempt=order.attempt, at=5, grant=order.grant)
-            assert job.states[order.task] == Ready(attempt=order.attempt, grant=order.grant)
+            was = job.states[order.task]
+            assert isinstance(was, Ready)
+            assert was == Ready(attempt=order.attempt, grant=order.grant, resume=was.resume)
+            assert after.states[order.task] == Released(
+                attempt=order.attempt, at=5, grant=order.grant, resume=was.resume
+            )
 
 
 def grant_of(job: Open, task: str) -> Grant | None:

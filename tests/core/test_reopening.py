@@ -5,6 +5,7 @@ from dataclasses import replace
 from streams.core.admission import problems
 from streams.core.events import (
     UNREADABLE,
+    ApprovalGiven,
     AttemptOverdue,
     DeadlinePassed,
     Event,
@@ -227,3 +228,36 @@ def test_a_command_with_a_grant_is_not_given_again() -> None:
     event, after = opened(events, job, redriven=[("a", 1)])
     assert event.redriven == ()
     assert after.states["a"] == Ready(attempt=2, grant=Grant(calls=9))
+
+
+def test_a_word_that_was_heard_before_counts_no_more_when_it_is_told_again() -> None:
+    """A person is asked for the next answer anew; what intake told twice is no answer to that."""
+    word = ApprovalGiven(job=JOB, by="ada", source=Source(topic="goals", partition=0, offset=8))
+    held = submitted(approve=("answer",), join=JoinRule(min_success_ratio=0.0, strategy="concat"))
+    events, job = log_of(held, succeeded("a"), failed("b"), succeeded("answer"), word)
+    assert isinstance(job, Finished)
+    assert job.outcome == "partial"
+    event, after = opened(events, job)
+    assert event.heard == (word.source,)
+    waiting, _ = absorb(after, replace(succeeded("b", 2), at=100_000, offset=9))
+    waiting, _ = absorb(waiting, replace(succeeded("answer", 2), at=100_000, offset=10))
+    assert isinstance(waiting, Open)
+    assert waiting.decided.hold is not None
+    assert absorb(waiting, replace(word, at=100_000, offset=11)) == (waiting, ())
+    other = replace(word, source=Source(topic="goals", partition=0, offset=9), at=100_000, offset=12)
+    assert isinstance(absorb(waiting, other)[0], Finished)
+
+
+def test_a_plan_that_came_too_late_takes_no_names_from_the_job() -> None:
+    """The gate has let it in before: it is not asked again under the name of what has run."""
+    events, job = log_of(
+        replace(submitted(gate=True, limits=Limits(max_attempts=1, timeout_s=0.5)), plan=()),
+        succeeded("~gate", result=Inline(value={"allow": True, "reason": ""})),
+        SubTaskStarted(job=JOB, task=PLAN, attempt=1, run="r"),
+        AttemptOverdue(job=JOB, task=PLAN, attempt=1),
+        Planned(job=JOB, task=PLAN, attempt=1, plan=PLAN_OF_TWO, usage=ONE),
+    )
+    event, after = opened(events, job)
+    assert event.plan == PLAN_OF_TWO
+    assert Tried(task=PLAN, attempt=1) in event.tried
+    assert after.states == {"a": Ready(attempt=1), "b": Waiting(missing=1)}

@@ -13,6 +13,7 @@ from streams.core.events import (
     DeadlinePassed,
     Event,
     GoalRejected,
+    JobCancelled,
     JobReopened,
     JobSubmitted,
     Planned,
@@ -48,7 +49,8 @@ def test_totals_are_the_sums_of_their_parts(run: dict[str, list[Event]]) -> None
     """Whatever happened: no sub-task is counted twice, none is lost, and no part is more than the whole."""
     made = report(run)
     jobs, tasks = made.jobs, made.subtasks
-    assert jobs.total == jobs.succeeded + jobs.partial + jobs.failed + jobs.rejected + jobs.unfinished
+    ended = jobs.succeeded + jobs.partial + jobs.failed + jobs.rejected + jobs.cancelled
+    assert jobs.total == ended + jobs.unfinished
     assert tasks.total == tasks.succeeded + tasks.failed + tasks.skipped + tasks.unfinished
     assert made.run.count <= made.queue.count <= tasks.total
     assert made.planner_share + made.synthesis_share <= 1
@@ -189,6 +191,15 @@ def broken_chain() -> Log:
     return log
 
 
+def test_jobs_that_a_person_ended_are_told() -> None:
+    """They are neither failed nor unfinished."""
+    log = Log("acme/cancelled")
+    log.submitted(0, SubTask(id="a", goal="a"))
+    log.add(JobCancelled(job=log.job, by="ada"), 10)
+    made = report({log.job: log.events})
+    assert (made.jobs.total, made.jobs.cancelled, made.jobs.unfinished) == (1, 1, 0)
+
+
 def rejected() -> Log:
     """A goal that could not be accepted."""
     log = Log("acme/odd")
@@ -201,7 +212,7 @@ def test_a_run_with_exact_figures() -> None:
     logs = (fan_in(), broken_chain(), rejected())
     made = report({log.job: log.events for log in logs}, simulated=True)
     assert made == Report(
-        jobs=Jobs(total=3, succeeded=1, partial=0, failed=0, rejected=1, unfinished=1),
+        jobs=Jobs(total=3, succeeded=1, partial=0, failed=0, rejected=1, cancelled=0, unfinished=1),
         subtasks=SubTasks(total=7, succeeded=3, failed=1, skipped=2, unfinished=1, rate=3 / 7),
         wall_ms=1000,
         queue=Latency(count=5, mean=(10 + 20 + 5 + 40 + 100) / 5, p50=20, p99=100),

@@ -206,6 +206,7 @@ SAMPLES: dict[str, list[Any]] = {
             ),
             plan=(SubTask(id="a", goal="Vote"),),
             kept=(Kept(task="a", attempt=1, result=CHECK, size=600_000, offset=981, fingerprint="ab:cd:ef"),),
+            heard=(Source(topic="goals", partition=3, offset=42),),
         ),
         JobSubmitted(
             job=JOB,
