@@ -8,11 +8,11 @@ than its goal's share says.
 from dataclasses import replace
 from math import ceil
 
-from streams.core.commands import Part
+from streams.core.commands import Effect, Part
 from streams.core.ending import Folded, begun
 from streams.core.events import HedgeDue, SubTaskEvent, SubTaskSucceeded
 from streams.core.granting import fund
-from streams.core.money import charged, lose, over_budget
+from streams.core.money import charge, charged, lose, over_budget
 from streams.core.moves import fail_for_good, succeed
 from streams.core.settling import settle
 from streams.core.states import (
@@ -30,6 +30,7 @@ from streams.core.states import (
 )
 from streams.core.stepping import begin, step_id
 from streams.core.stopping import leave, stops
+from streams.core.telling import orphaned
 from streams.core.values import TaskId
 
 UNDER_WAY = (Ready, Released, Running, Suspended)
@@ -142,9 +143,17 @@ def won(job: Open, event: SubTaskSucceeded) -> Folded:
         return job, ()
     if not isinstance(state, Ready | Backoff | Released | Running | Suspended | Hedged):
         return job, ()
-    stopped = stops(job, LOST, (task,))
-    if not isinstance(state, Backoff | Hedged):
-        job = lose(job, task, state)
+    stopped: tuple[Effect, ...] = (
+        *stops(job, LOST, (task,)),
+        *orphaned(job, state, f"goes on without it: {LOST}"),
+    )
+    match state:
+        case Suspended(so_far=so_far):
+            job = charge(job, task, so_far)  # it will tell nothing more
+        case Ready() | Released() | Running():
+            job = lose(job, task, state)
+        case _:
+            pass  # nothing of it is out
     # One that is ready may be out: a lane may tell of it yet.
     newest = begun(state) if isinstance(state, Backoff) else state.attempt
     job = succeed(job, task, replace(mine, attempt=newest))

@@ -44,13 +44,12 @@ def settle(job: Open, event: Event) -> Folded:
     since nothing is left to spend it on.
     """
     rule = job.submitted.goal.join
-    total = len(job.nodes)
     if rule.strategy == "first" and job.succeeded:
         return finish(job, event, rule="first")
     if rule.strategy == "vote" and (said := won(job)):
         return finish(voted(job, said), event, rule="vote")
     stopped: tuple[Effect, ...] = ()
-    if job.ended < total and enough(job):
+    if job.succeeded < tally(job).total and not job.decided.rule and enough(job):
         reason = f"{job.succeeded} results are enough"
         job, stopped = leave(job, reason)
         job = replace(job, decided=replace(job.decided, rule="quorum", reason=reason))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from streams.core.commands import StopAttempt
+from streams.core.commands import Effect, StopAttempt
 from streams.core.money import charge, lose, lost_attempts
 from streams.core.moves import put
 from streams.core.states import (
@@ -20,6 +20,7 @@ from streams.core.states import (
     Suspended,
     Waiting,
 )
+from streams.core.telling import orphaned
 from streams.core.values import ANSWER, PLAN, TaskId
 
 
@@ -47,19 +48,18 @@ def stops(job: Open, reason: str, tasks: Iterable[TaskId] | None = None) -> tupl
     return tuple(found)
 
 
-def leave(
-    job: Open, reason: str, tasks: Iterable[TaskId] | None = None
-) -> tuple[Open, tuple[StopAttempt, ...]]:
+def leave(job: Open, reason: str, tasks: Iterable[TaskId] | None = None) -> tuple[Open, tuple[Effect, ...]]:
     """Stop all that has not ended: nobody needs its result any more, and the job goes on without it.
 
-    What was granted to an attempt that is out counts as spent until its end is told.
+    What was granted to an attempt that is out counts as spent until its end is told. A child job that one
+    waits for is cancelled.
 
     Args:
         reason: Why, for a person.
         tasks: Of these; None: of all.
     """
     names = tuple(job.states if tasks is None else tasks)
-    effects = stops(job, reason, names)
+    effects: list[Effect] = [*stops(job, reason, names)]
     changes: dict[TaskId, SubTaskState] = {}
     for task in names:
         match state := job.states[task]:
@@ -81,8 +81,9 @@ def leave(
                 changes[task] = Stopped(attempt=attempt, tried=attempt, reason=reason, told=lost)
             case Suspended(attempt=attempt, so_far=so_far):
                 job = charge(job, task, so_far)
+                effects += orphaned(job, state, f"goes on without it: {reason}")
                 changes[task] = Stopped(attempt=attempt, tried=attempt, reason=reason, told=True)
-    return put(job, changes), effects
+    return put(job, changes), tuple(effects)
 
 
 def ordinal_of(job: Open, task: TaskId) -> int:

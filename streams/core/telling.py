@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from streams.core.commands import Answer, Tell
 from streams.core.events import ChildAnswered, JobCancelled, PlaceReturned
-from streams.core.states import Open, Succeeded, Suspended
+from streams.core.states import Open, SubTaskState, Succeeded, Suspended
 from streams.core.values import ACCOUNT, INLINE_SET_BYTES, Inline, JobId, Usage, Value
 
 
@@ -30,15 +30,20 @@ def told(job: Open, answer: Answer, *, spent: Usage) -> Iterator[Tell]:
             )
         )
     for state in job.states.values():
-        if isinstance(state, Suspended) and state.child is not None:
-            reason = f"{answer.job}, which waited for it, has ended"
-            yield Tell(event=JobCancelled(job=state.child, by="its parent", reason=reason))
+        yield from orphaned(job, state, "has ended")
     if job.decided.asked:
         yield Tell(
             event=PlaceReturned(
                 job=account_of(answer.job), of=answer.job, revision=answer.revision, spent=spent
             )
         )
+
+
+def orphaned(job: Open, state: SubTaskState, why: str) -> Iterator[Tell]:
+    """The word to the child that an attempt waits for, where nobody needs that attempt any more."""
+    if isinstance(state, Suspended) and state.child is not None:
+        reason = f"{job.submitted.job}, which waited for it, {why}"
+        yield Tell(event=JobCancelled(job=state.child, by="its parent", reason=reason))
 
 
 def _size(job: Open, answer: Value | None) -> int:

@@ -6,12 +6,22 @@ from math import ceil
 
 from hypothesis import given
 
-from streams.core.commands import StopAttempt
-from streams.core.events import Event, HedgeDue, JobSubmitted, SubTaskFailed, SubTaskStarted, SubTaskSucceeded
+from streams.core.commands import StopAttempt, Tell
+from streams.core.events import (
+    Event,
+    HedgeDue,
+    JobCancelled,
+    JobSubmitted,
+    SubTaskFailed,
+    SubTaskStarted,
+    SubTaskSucceeded,
+    SubTaskSuspended,
+)
 from streams.core.goal import Goal, Hedging, Source
 from streams.core.granting import releasable
 from streams.core.hedging import UNDER_WAY, hedge_id, may_hedge
 from streams.core.job import absorb
+from streams.core.money import spent
 from streams.core.plan import SubTask
 from streams.core.release import command, lane_of
 from streams.core.states import (
@@ -29,7 +39,7 @@ from streams.core.states import (
     Succeeded,
 )
 from streams.core.stopping import ordinal_of
-from streams.core.values import Inline, TaskId
+from streams.core.values import Inline, TaskId, Usage
 from tests.core.histories import JOB, START, Step, histories, walk
 
 OUT = (Ready, Released, Running)
@@ -149,6 +159,30 @@ def test_a_share_is_of_all_sub_tasks() -> None:
     assert job.decided.hedged == tuple(f"t{n}" for n in range(7))
     assert not may_hedge(job, "t7")
     assert hedge_id(job.nodes["t0"]) == "~hedge-1"
+
+
+def test_what_waits_for_a_child_is_overtaken_and_the_child_cancelled() -> None:
+    """Nobody needs its answer any more; what its attempt had spent by then counts."""
+    plan = (SubTask(id="a", goal="x"), SubTask(id="b", goal="x"))
+    goal = Goal(text=Inline(value="go"), hedge=Hedging(share=0.5))
+    name = {"job": JOB, "task": "a", "attempt": 1}
+    job: Job = New()
+    for event in (
+        JobSubmitted(job=JOB, goal=goal, source=Source(topic="goals", partition=0, offset=0), plan=plan),
+        SubTaskStarted(**name, run="r"),  # type: ignore[arg-type]
+        HedgeDue(**name, after_ms=1_000, at=START + 5_000),  # type: ignore[arg-type]
+        SubTaskSuspended(**name, on="child", call="c", child="acme/child", number=1, so_far=Usage(calls=3)),  # type: ignore[arg-type]
+    ):
+        job, _ = absorb(job, replace(event, at=event.at or START))
+    won = SubTaskSucceeded(
+        job=JOB, task="~hedge-1", attempt=1, result=Inline(value=1), usage=Usage(calls=1), at=START + 6_000
+    )
+    job, effects = absorb(job, won)
+    assert isinstance(job, Open)
+    assert isinstance(job.states["a"], Succeeded)
+    assert spent(job) == Usage(calls=4)
+    told = [each.event for each in effects if isinstance(each, Tell)]
+    assert [(type(each), each.job) for each in told] == [(JobCancelled, "acme/child")]
 
 
 @given(histories())

@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.core.commands import Answer, Effect, MakeAnswer, RunSubTask, StopAttempt
-from streams.core.events import Event, JobSubmitted, SubTaskFailed, SubTaskSucceeded
+from streams.core.commands import Answer, Effect, MakeAnswer, RunSubTask, StopAttempt, Tell
+from streams.core.events import (
+    Event,
+    JobCancelled,
+    JobSubmitted,
+    SubTaskFailed,
+    SubTaskSucceeded,
+    SubTaskSuspended,
+)
 from streams.core.goal import Budget, Goal, JoinRule, Limits, Source, Weight
 from streams.core.job import fold
 from streams.core.plan import SubTask
@@ -300,7 +307,7 @@ def test_early_ends_come_when_the_rule_says(
             assert life.answer.outcome == ("partial" if won and won / total >= least else "failed")
             assert stopped == {f"t{k}" for k in range(n + 1, total)}
             return
-        if enough and n + 1 < total:
+        if enough and won < total:
             assert isinstance(life.job, Open)
             assert stopped == {f"t{k}" for k in range(n + 1, total)}
             assert all(isinstance(life.job.states[task], Stopped) for task in stopped)
@@ -333,6 +340,19 @@ def test_what_a_stopped_attempt_cost_is_counted_once() -> None:
     assert life.open.usage.calls == 4
     assert isinstance(life.open.states["t1"], Stopped)
     assert isinstance(life.open.states["t2"], Stopped)
+
+
+def test_a_quorum_cancels_the_child_that_a_sub_task_waits_for() -> None:
+    """Nobody needs its answer any more."""
+    life = Life()
+    life.begin(tasks(2), quorum=1)
+    life.see(
+        SubTaskSuspended(job=JOB, task="t1", attempt=1, on="child", call="c", child="acme/child", number=1)
+    )
+    life.ends("t0", "x")
+    told = [each.event for each in life.effects if isinstance(each, Tell)]
+    assert [(type(each), each.job) for each in told] == [(JobCancelled, "acme/child")]
+    assert isinstance(life.open.states["t1"], Stopped)
 
 
 def test_the_first_success_ends_a_job_and_is_its_answer() -> None:

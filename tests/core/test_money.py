@@ -8,17 +8,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from streams.core.commands import Answer, Command, Effect
+from streams.core.commands import Answer, Command, Effect, RunSubTask
 from streams.core.events import (
     BUDGET,
+    ApprovalGiven,
     AttemptOverdue,
     Event,
+    HedgeDue,
     JobSubmitted,
     Planned,
     RetryDue,
     SubTaskFailed,
     SubTaskStarted,
     SubTaskSucceeded,
+    SubTaskSuspended,
 )
 from streams.core.goal import Budget, Goal, Limits, Source, TenantRules
 from streams.core.granting import AT_FIRST, CALLS, CALLS_WITH_TOOLS, MARGIN, TOKENS
@@ -26,7 +29,7 @@ from streams.core.job import fold
 from streams.core.money import spent
 from streams.core.plan import SubTask
 from streams.core.release import places, release
-from streams.core.states import Backoff, Failed, Finished, Job, New, Open, Ready, Released, Running
+from streams.core.states import Backoff, Failed, Finished, Job, New, Open, Ready, Released, Running, Suspended
 from streams.core.values import ANSWER, NO_USAGE, PLAN, STEP, Grant, Inline, TaskId, Usage
 from tests.core.histories import JOB, START, Choices, a_goal, a_plan, choices
 
@@ -47,6 +50,8 @@ class Spender:
 
     Attributes:
         spent: What really was, by attempt.
+        whole: What attempts will have spent that are suspended.
+        owners: By sub-task whose own budget it spends.
         untold: Ended attempts whose job has not heard of it.
     """
 
@@ -57,6 +62,8 @@ class Spender:
     commands: list[Command] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     spent: dict[tuple[TaskId, int], Usage] = field(default_factory=dict)
+    whole: dict[tuple[TaskId, int], Usage] = field(default_factory=dict)
+    owners: dict[TaskId, TaskId] = field(default_factory=dict)
     untold: list[tuple[TaskId, int]] = field(default_factory=list)
 
     def see(self, event: Event) -> None:
@@ -71,7 +78,11 @@ class Spender:
         job = self.job
         assert isinstance(job, Open)
         free = places(job)
-        moving = [(t, s) for t, s in job.states.items() if isinstance(s, Released | Running | Backoff)]
+        moving = [
+            (task, state)
+            for task, state in job.states.items()
+            if isinstance(state, Released | Running | Backoff | Suspended)
+        ]
         assert free > 0 or moving, f"stuck: {job.states}"
         if self.untold and self.choices.below(4) == 3:
             task, attempt = self.choices.of(self.untold)
@@ -84,32 +95,62 @@ class Spender:
             self.job, commands = release(job, 1 + self.choices.below(free), self.at)
             self.commands += commands
             for order in commands:
-                self.spent[order.task, order.attempt] = self.part_of(order.grant)
+                self.begin(order)
         else:
             task, state = self.choices.of(moving)
             self.move(task, state, plan)
 
-    def move(self, task: TaskId, state: Released | Running | Backoff, plan: tuple[SubTask, ...]) -> None:
-        """One attempt starts, succeeds, fails, or is lost; what it spent was spent all the same."""
+    def begin(self, order: Command) -> None:
+        """It will spend a part of its grant, or what it had not spent before it was suspended."""
+        name = order.task, order.attempt
+        self.spent[name] = self.whole.pop(name) if name in self.whole else self.part_of(order.grant)
+        if isinstance(order, RunSubTask):
+            self.owners[order.task] = order.hedge_of or order.task
+
+    def move(
+        self, task: TaskId, state: Released | Running | Backoff | Suspended, plan: tuple[SubTask, ...]
+    ) -> None:
+        """One attempt starts, ends, waits, is hedged or lost; what it spent was spent all the same."""
         name: dict[str, Any] = {"job": JOB, "task": task, "attempt": state.attempt}
-        fate = self.choices.below(10)
+        fate = self.choices.below(13)
         if isinstance(state, Backoff):
             self.see(RetryDue(**name))
             return
+        if isinstance(state, Suspended):
+            self.see(ApprovalGiven(job=JOB, what="tools", task=task))
+            return
         usage = self.spent[task, state.attempt]
         if fate < 2:
-            self.see(SubTaskStarted(**name, run=self.choices.of(("r", "s"))))
+            number = 0 if state.resume is None else state.resume.number
+            self.see(SubTaskStarted(**name, run=self.choices.of(("r", "s")), number=number))
         elif fate < 5 and task == PLAN:
             self.see(Planned(**name, plan=plan, usage=usage))
         elif fate < 5:
-            self.see(SubTaskSucceeded(**name, result=Inline(value=task), size=9, usage=usage))
+            size = self.choices.of((9, 9, 90_000))
+            self.see(SubTaskSucceeded(**name, result=Inline(value=task), size=size, usage=usage))
         elif fate < 8:
             kind, final = self.choices.of((("refused", False), (BUDGET, True), ("refused", True)))
             wait = self.choices.of((0.0, 3.0))
             self.see(SubTaskFailed(**name, kind=kind, reason="no", final=final, retry_in=wait, usage=usage))
-        else:
+        elif fate < 10:
+            number = 0 if state.resume is None else state.resume.number
             self.untold.append((task, state.attempt))
-            self.see(AttemptOverdue(**name, retry_in=self.choices.of((0.0, 3.0))))
+            self.see(AttemptOverdue(**name, retry_in=self.choices.of((0.0, 3.0)), number=number))
+        elif fate < 12:
+            self.see(HedgeDue(**name, after_ms=0))
+        elif task in self.owners:
+            self.suspend(name, usage, 1 if state.resume is None else state.resume.number + 1)
+
+    def suspend(self, name: dict[str, Any], usage: Usage, number: int) -> None:
+        """It waits for a person; some of what it will spend is spent by then."""
+        place = name["task"], name["attempt"]
+        so_far = Usage(calls=usage.calls // 2, tokens_in=usage.tokens_in // 2)
+        self.whole[place], self.spent[place] = usage, so_far
+        self.see(
+            SubTaskSuspended(
+                **name, on="approval", call="c", tool="t", journal=(), number=number, so_far=so_far
+            )
+        )
 
     def part_of(self, grant: Grant | None) -> Usage:
         """Some of it, now and then all."""
@@ -175,15 +216,19 @@ def test_grants_and_what_is_spent_are_never_more_than_the_budget(made: Choices) 
             reserved = sum((amount(grant, what) for grant in grants if grant is not None), Fraction())
             assert reserved + amount(spent(job), what) <= limit
         lanes.go_on(plan)
-        assert len(granted(job)) <= goal.limits.concurrency
+        # What was suspended keeps its grant, but no place.
+        begun = (state for state in job.states.values() if isinstance(state, Ready | Released | Running))
+        assert (
+            sum(each.grant is not None and each.resume is None for each in begun) <= goal.limits.concurrency
+        )
     for what, limit in limits_of(goal.budget):
         # What was spent untold, and by attempts that outlive their job, is within it as well.
         assert sum((amount(usage, what) for usage in lanes.spent.values()), Fraction()) <= limit
     for what, limit in limits_of(goal.budget.subtask or Grant()):
         of_each: dict[TaskId, Fraction] = {}
         for (task, _), usage in lanes.spent.items():
-            if task not in (PLAN, ANSWER) and not task.startswith(STEP):
-                of_each[task] = of_each.get(task, Fraction()) + amount(usage, what)
+            if (owner := lanes.owners.get(task)) is not None and not owner.startswith(STEP):
+                of_each[owner] = of_each.get(owner, Fraction()) + amount(usage, what)
         assert all(spent_ <= limit for spent_ in of_each.values()), "a sub-task spent more than its own"
     for order in lanes.commands:
         assert order.grant is not None
