@@ -234,7 +234,7 @@ class Decided:
         approved: What a person has let pass.
         by: Who that was, last.
         heard: Where the records stand by which they said so, the newest ones.
-        early: Answers of children that nobody waits for yet, at most one a sub-task.
+        early: Answers of children that nobody waits for yet, a few a sub-task at most.
         lease: What the job may spend of its tenant's day. None: any amount.
         asked: How often it has asked the account in this revision.
         given: The last asking that the account has answered.

@@ -5,6 +5,7 @@ what was granted to it stays granted.
 """
 
 from dataclasses import replace
+from typing import Final
 
 from streams.core.commands import CallEnded, Resume
 from streams.core.ending import Folded
@@ -12,10 +13,13 @@ from streams.core.events import ChildAnswered, SubTaskSuspended
 from streams.core.moves import put
 from streams.core.results import JOB_EVENTS, partition_of
 from streams.core.states import Early, Open, Ready, Released, Running, Suspended
-from streams.core.values import INLINE_BYTES, Inline, Reference, TaskId, Value
+from streams.core.values import INLINE_BYTES, Inline, JobId, Reference, TaskId, Value
 
 NOT_BEGUN = Resume(number=0)
 """Of an attempt that was never suspended."""
+
+EARLY: Final = 4
+"""Answers of children that are kept for an attempt before it waits for them: they stand in its job's row."""
 
 
 def suspend(job: Open, event: SubTaskSuspended) -> Folded:
@@ -40,8 +44,8 @@ def suspend(job: Open, event: SubTaskSuspended) -> Folded:
     )
     early = job.decided.early
     mine = next((each for each in early if _is_of(each, event)), None)
-    if any(each.task == event.task for each in early):
-        rest = tuple(each for each in early if each.task != event.task)
+    if mine is not None:
+        rest = tuple(each for each in early if each is not mine)
         job = replace(job, decided=replace(job.decided, early=rest))
     job = put(job, {event.task: suspended})
     return (job if mine is None else resumed(job, event.task, suspended, mine.ended)), ()
@@ -50,8 +54,8 @@ def suspend(job: Open, event: SubTaskSuspended) -> Folded:
 def answered(job: Open, event: ChildAnswered) -> Folded:
     """A child job has its answer: the attempt that waits for it goes on.
 
-    A child may be faster than the word that its parent waits. Its answer is kept then: of one sub-task the
-    newest, since an attempt waits for one child after the other.
+    A child may be faster than the word that its parent waits. Its answer is kept then, the first one of it:
+    an attempt waits for one child after the other, so :data:`EARLY` of them are more than it has out.
     """
     ended = CallEnded(
         call=event.call,
@@ -68,13 +72,23 @@ def answered(job: Open, event: ChildAnswered) -> Folded:
         case Ready() | Released() | Running() as state if state.attempt == event.attempt:
             if any(each.call == event.call for each in (state.resume or NOT_BEGUN).ended):
                 return job, ()
-            early = Early(task=event.task, attempt=event.attempt, ended=ended)
-            if any(_same(each, early) for each in job.decided.early):
-                return job, ()
-            rest = (each for each in job.decided.early if each.task != event.task)
-            return replace(job, decided=replace(job.decided, early=(*rest, early))), ()
+            return _kept(job, Early(task=event.task, attempt=event.attempt, ended=ended)), ()
         case _:
             return job, ()
+
+
+def _kept(job: Open, early: Early) -> Open:
+    """The job with an answer that nobody waits for yet; those of earlier attempts are of no use any more."""
+    before = job.decided.early
+    same = [each for each in before if (each.task, each.attempt) == (early.task, early.attempt)]
+    if len(same) >= EARLY or any(_names(each) == _names(early) for each in same):
+        return job
+    rest = (each for each in before if each.task != early.task)
+    return replace(job, decided=replace(job.decided, early=(*rest, *same, early)))
+
+
+def _names(early: Early) -> tuple[str, JobId | None]:
+    return early.ended.call, early.ended.child
 
 
 def resumed(job: Open, task: TaskId, state: Suspended, ended: CallEnded) -> Open:
@@ -97,20 +111,5 @@ def _light(job: Open, event: ChildAnswered, answer: Value) -> Value:
 
 
 def _is_of(each: Early, event: SubTaskSuspended) -> bool:
-    return (each.task, each.attempt, each.ended.call, each.ended.child) == (
-        event.task,
-        event.attempt,
-        event.call,
-        event.child,
-    )
-
-
-def _same(each: Early, other: Early) -> bool:
-    """The same answer, perhaps told a second time, at another place."""
-    return (each.task, each.attempt, each.ended.call, each.ended.child, each.ended.outcome) == (
-        other.task,
-        other.attempt,
-        other.ended.call,
-        other.ended.child,
-        other.ended.outcome,
-    )
+    told = event.task, event.attempt, event.call, event.child
+    return (each.task, each.attempt, *_names(each)) == told
