@@ -107,7 +107,7 @@ def the_answer(job: Open, rule: str) -> tuple[Value, Sequence[TaskId]]:
         return last.result, [name for name in made_of if name in job.nodes]
     if len(job.nodes) == 1:
         return _result(job, only := succeeded(job)), only
-    if rule == "all_done" and join.strategy == "rank" and join.keep == 1:
+    if rule in {"all_done", "quorum"} and join.strategy == "rank" and join.keep == 1:
         return _result(job, best := ranked(job)), best
     out = {each.task for each in job.decided.duplicates}
     there = [name for name in succeeded(job) if name not in out]

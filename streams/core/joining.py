@@ -94,7 +94,8 @@ def _synthesize(job: Open, event: Event) -> Folded:
 def _rank(job: Open, event: Event) -> Folded:
     candidates = used(job)
     if len(candidates) > 1 and JUDGE not in job.states:
-        return _step(job, event, JUDGE, candidates)
+        # With what settled a contradiction among them, which the order of candidates leaves out.
+        return _step(job, event, JUDGE, sources(job))
     if job.submitted.goal.join.keep == 1:
         return finish(job, event, rule="all_done")
     return put(job, {ANSWER: first(job, ANSWER)}), ()

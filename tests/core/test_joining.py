@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.core.commands import Answer, Effect, MakeAnswer, RunSubTask, StopAttempt, Tell
+from streams.core.commands import Answer, Effect, Judge, MakeAnswer, RunSubTask, StopAttempt, Tell
 from streams.core.events import (
     Event,
     JobCancelled,
@@ -420,6 +420,32 @@ def test_a_judge_orders_the_candidates(verdict: Any, keep: int, kept: list[str],
     else:
         assert life.answer.answer == Inline(value=f"w{kept[0][1:]}")
     assert (life.answer.outcome, list(life.answer.used)) == (outcome, kept)
+
+
+def test_the_best_of_a_quorum_is_the_answer() -> None:
+    """A judge orders those that are there, and the best is kept, as it would be of all."""
+    life = Life()
+    life.begin(tasks(3), strategy="rank", quorum=2)
+    life.ends("t0", "zero")
+    life.ends("t2", "two")
+    life.ends("~judge", {"order": ["t2", "t0"]})
+    assert (life.answer.outcome, life.answer.rule, life.answer.used) == ("succeeded", "quorum", ("t2",))
+    assert life.answer.answer == Inline(value="two")
+
+
+def test_a_judge_that_orders_candidates_knows_what_settled_a_contradiction() -> None:
+    """It stands beside them, and is no candidate itself."""
+    life = Life()
+    life.begin(tasks(2), strategy="rank", check=True, tie_break=True)
+    life.ends("t0", "zero")
+    life.ends("t1", "one")
+    life.ends("~check", {"contradictions": [{"tasks": ["t0", "t1"], "about": "x"}]})
+    life.ends("~tie", "one holds")
+    asked = command(life.open, "~judge")
+    assert isinstance(asked, Judge)
+    assert [each.task for each in asked.results] == ["t0", "t1", "~tie"]
+    life.ends("~judge", {"order": ["~tie", "t1", "t0"]})
+    assert (life.answer.outcome, life.answer.used) == ("succeeded", ("t1",))
 
 
 def test_contradictions_are_settled_by_one_more_sub_task() -> None:
