@@ -118,6 +118,7 @@ class Intake:
                 return
             if isinstance(goal, BadGoal):
                 await self._refuse(record, goal.reason, goal.job)
+                await self._tell_parent(signed, goal)
                 return
             if at_gate:
                 await self._refuse(record, at_gate, goal.job, rule="gate")
@@ -228,6 +229,25 @@ class Intake:
                 reason=reason,
             )
             await self._send(answered)
+
+    async def _tell_parent(self, signed: Record, bad: BadGoal) -> None:
+        """Likewise for what is no goal, such as one of a later version: only workers say who waits for it."""
+        if bad.job is None or (parent := bad.parent) is None or parent.task is None:
+            return
+        for tenant in (_tenant(bad.job), _tenant(parent.job)):
+            if isinstance(self._entry.admitted(signed, tenant, only_workers=True), NotAdmitted):
+                return
+        await self._send(
+            ChildAnswered(
+                job=parent.job,
+                task=parent.task,
+                attempt=parent.attempt,
+                call=parent.call,
+                child=bad.job,
+                outcome="rejected",
+                reason=bad.reason,
+            )
+        )
 
     async def _bury(self, record: Record, reason: str, job: JobId | None = None) -> None:
         self._log.warning("goal_refused", job=job, reason=reason, **_where(record))

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 import orjson
+from pydantic import ValidationError
 
 from agents.configuration.values import Configuration
 from agents.strict_json import NoOneMeaning, decode
@@ -48,10 +49,12 @@ class BadGoal:
     Attributes:
         reason: What is wrong with which field, for whoever sent it.
         job: The job that its id names, where the id could be read: its answer says ``rejected``.
+        parent: The attempt that waits for that answer, where one does.
     """
 
     reason: str
     job: JobId | None = None
+    parent: ParentFields | None = None
 
 
 class Refused(Exception):
@@ -99,7 +102,7 @@ def read_goal(
     except Ambiguous as error:
         return BadGoal(reason=str(error), job=_job(error.fields, None))
     except (Refused, BadCloudEvent, BadFields, Unreadable) as error:
-        return BadGoal(reason=str(error), job=_job(written, named))
+        return BadGoal(reason=str(error), job=_job(written, named), parent=_waits(written))
     derived = f"{record.topic}-{record.partition}-{record.offset}"
     return JobSubmitted(
         job=f"{fields.tenant}/{fields.id or named or derived}",
@@ -208,6 +211,14 @@ def _job(written: Mapping[str, Json], named: str | None) -> JobId | None:
     if isinstance(name, str) and isinstance(tenant, str) and NAME.fullmatch(name) and NAME.fullmatch(tenant):
         return f"{tenant}/{name}"
     return None
+
+
+def _waits(written: Mapping[str, Json]) -> ParentFields | None:
+    """Whoever waits for the answer to a goal that is none, where that can be read."""
+    try:
+        return ParentFields.model_validate(written["parent"])
+    except (KeyError, ValidationError):
+        return None
 
 
 def _digest(fields: GoalFields) -> str:

@@ -14,7 +14,7 @@ import structlog
 from agents.configuration.values import Configuration
 from streams import dead_letters
 from streams.claims import Resolver
-from streams.core.events import Event, GoalRejected, JobSubmitted
+from streams.core.events import ChildAnswered, Event, GoalRejected, JobSubmitted
 from streams.core.goal import Source
 from streams.core.values import Inline, Reference
 from streams.dead_letters import DeadLetter
@@ -141,6 +141,20 @@ def test_a_bad_goal_with_an_id_is_rejected_too() -> None:
     assert event.reason == letter.reason
     assert "`goal` is missing" in event.reason
     assert event.headers[0].value == "7"
+
+
+def test_whoever_waits_for_a_goal_that_is_none_is_told() -> None:
+    """It would wait for ever: a child's goal may be of a later version than the worker that reads it."""
+    parent = {"job": "acme/whole", "task": "a", "attempt": 2, "call": "call-1", "depth": 1}
+    events, letters = one_goal(
+        {"goal": "x", "id": "child-1", "tenant": "acme", "parent": parent, "colour": "red"}
+    )
+    assert len(letters) == 1
+    told = [event for event in events if isinstance(event, ChildAnswered)]
+    assert [(e.job, e.task, e.attempt, e.call, e.child, e.outcome) for e in told] == [
+        ("acme/whole", "a", 2, "call-1", "acme/child-1", "rejected")
+    ]
+    assert "colour" in told[0].reason
 
 
 def test_the_same_goal_twice_names_one_job_with_one_meaning() -> None:
