@@ -148,8 +148,9 @@ class HedgeTimers:
 
 
 def _tools(job: Open, node: Node) -> tuple[str, ...]:
-    """What the sub-task may call."""
-    return (node.task.tool,) if node.task.tool is not None else job.submitted.goal.tools
+    """What the sub-task may call: one that has words beside its tool is an agent with all of them."""
+    tool = node.task.tool
+    return (tool,) if tool is not None and is_direct(node) else job.submitted.goal.tools
 
 
 def _places(job: Open) -> int:

@@ -65,10 +65,13 @@ def hedge(job: Open, event: HedgeDue) -> Folded:
 def may_hedge(job: Open, task: TaskId) -> bool:
     """Whether the rules of a job let a sub-task be hedged, as long as it runs.
 
-    Those that read and write shared notes are not: what both wrote would count.
+    Those that read and write shared notes are not: what both wrote would count. Nor are those whose calls
+    a person approves: both attempts would ask for the same one, and what is approved twice is done twice.
     """
-    node, share = job.nodes.get(task), job.submitted.goal.hedge.share
-    if node is None or share <= 0 or node.task.notes or task in job.decided.hedged:
+    node, goal = job.nodes.get(task), job.submitted.goal
+    if node is None or goal.hedge.share <= 0 or node.task.notes or task in job.decided.hedged:
+        return False
+    if "tools" in goal.approve and (goal.tools or node.task.tool is not None):
         return False
     if hedge_id(node) in job.states:
         return False  # of a sub-task of an earlier plan: no two attempts have one name

@@ -161,6 +161,19 @@ def test_a_share_is_of_all_sub_tasks() -> None:
     assert hedge_id(job.nodes["t0"]) == "~hedge-1"
 
 
+def test_what_asks_a_person_is_not_hedged() -> None:
+    """Both attempts would ask for the same call, and what is approved twice would be done twice."""
+    plan = (SubTask(id="a", goal="x"), SubTask(id="b", goal="", tool="send_mail"))
+    source = Source(topic="goals", partition=0, offset=0)
+    for tools, approve in (((), ()), (("send_mail",), ("tools",)), ((), ("tools",))):
+        goal = Goal(text=Inline(value="go"), hedge=Hedging(share=1.0), tools=tools, approve=approve)  # type: ignore[arg-type]
+        job, _ = absorb(New(), JobSubmitted(job=JOB, goal=goal, source=source, plan=plan, at=START))
+        for task in ("a", "b"):
+            job, _ = absorb(job, SubTaskStarted(job=JOB, task=task, attempt=1, run="r", at=START))
+        assert isinstance(job, Open)
+        assert [may_hedge(job, task) for task in ("a", "b")] == [not tools, not approve]
+
+
 def test_what_waits_for_a_child_is_overtaken_and_the_child_cancelled() -> None:
     """Nobody needs its answer any more; what its attempt had spent by then counts."""
     plan = (SubTask(id="a", goal="x"), SubTask(id="b", goal="x"))

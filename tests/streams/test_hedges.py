@@ -9,9 +9,13 @@ from structlog.testing import capture_logs
 
 from agents.ports import NOBODY, Attempt, Caller, Done, GaveUp, ModelReply, ModelRequest, ToolReply, ToolSpec
 from streams.core.commands import RunSubTask, StopAttempt
-from streams.core.events import STOPPED, HedgeDue, SubTaskFailed
-from streams.core.values import Json, Usage
-from streams.hedges import LEAST, WINDOW, RunTimes, repeatable
+from streams.core.events import STOPPED, HedgeDue, JobSubmitted, SubTaskFailed, SubTaskStarted
+from streams.core.goal import Goal, Hedging, Source
+from streams.core.job import absorb
+from streams.core.plan import SubTask
+from streams.core.states import New
+from streams.core.values import Inline, Json, Usage
+from streams.hedges import LEAST, WINDOW, HedgeTimers, RunTimes, repeatable
 from streams.memory_log.virtual_time import run
 from streams.settings import Settings
 from streams.topics import JOB_EVENTS, SUBTASKS
@@ -168,6 +172,26 @@ def test_what_is_slow_is_learned_by_kind() -> None:
     for ran_ms in range(1, 101):
         times.note("b", ran_ms)
     assert times.slow_ms("b") == 95
+
+
+def test_an_agent_that_is_told_a_tool_may_call_the_others_too() -> None:
+    """All of them must bear to be called twice; a direct call is of its own tool only."""
+    plan = (SubTask(id="agent", goal="x", tool="read"), SubTask(id="call", goal="", tool="read"))
+    goal = Goal(text=Inline(value="go"), hedge=Hedging(share=1.0), tools=("read", "pay"))
+    source = Source(topic="goals", partition=0, offset=0)
+    before, _ = absorb(New(), JobSubmitted(job="acme/g", goal=goal, source=source, plan=plan))
+    asked: list[tuple[str, ...]] = []
+
+    def may_repeat(names: Sequence[str]) -> bool:
+        asked.append(tuple(names))
+        return False
+
+    timers = HedgeTimers(RunTimes(), may_repeat)
+    for task in ("agent", "call"):
+        after, _ = absorb(before, SubTaskStarted(job="acme/g", task=task, attempt=1, run="r"))
+        timers.arm(before, after)
+        before = after
+    assert asked == [("read", "pay"), ("read",)]
 
 
 def test_tools_that_must_not_run_twice_are_not_hedged() -> None:
