@@ -298,10 +298,17 @@ class Swarm:
         return await newest(self.log, self._resolver, lanes=self.lanes, since=since)
 
     async def _say(self, verb: str, job: JobId, within_s: float, **fields: Json) -> None:
-        await self._submit(job, write_word(verb, job, **fields), {}, within_s)
+        again = "say it again if `anabranch waiting` still shows the job, or it still runs"
+        await self._submit(job, write_word(verb, job, **fields), {}, within_s, again=again)
 
     async def _submit(
-        self, job: JobId, value: bytes, headers: Mapping[str, str | bytes], within_s: float
+        self,
+        job: JobId,
+        value: bytes,
+        headers: Mapping[str, str | bytes],
+        within_s: float,
+        *,
+        again: str = "send it again with the same id",
     ) -> None:
         sent: Headers = tuple(
             (name, text.encode() if isinstance(text, str) else text) for name, text in headers.items()
@@ -314,7 +321,7 @@ class Swarm:
         except TimeoutError as error:
             raise LogUnavailable(
                 f"what was sent to {job} was not taken within {within_s:g} s by {self._settings.brokers}; "
-                "send it again with the same id"
+                f"{again}"
             ) from error
 
 

@@ -82,8 +82,21 @@ def cancel(
     run(_say("cancel", job, brokers, prefix, reason=reason, by=by))
 
 
+def sent(verb: str, job: str) -> str:
+    """What a person reads once the log has it: nobody tells the command what became of it."""
+    if verb == "cancel":
+        return f"sent to {job}: cancel; `anabranch watch {job}` shows its end"
+    return f"sent to {job}: {verb}, for what waits when it arrives; `anabranch waiting` shows what still does"
+
+
+UNSIGNED = (
+    "it is not signed: where `[entry]` asks for that, it is in `anabranch dead-letters list`, with the reason"
+)
+
+
 async def _say(verb: str, job: str, brokers: str | None, prefix: str | None, **fields: Any) -> None:
     from streams.cli.environment import settings
+    from streams.cli.output import console, say
     from streams.cli.quiet import quiet
     from streams.client import Swarm
     from streams.wire.outside import write_word
@@ -97,3 +110,7 @@ async def _say(verb: str, job: str, brokers: str | None, prefix: str | None, **f
     swarm = Swarm(ours.brokers, prefix=ours.prefix, access=ours.access, entry_key=ours.entry_key)
     async with swarm:
         await getattr(swarm, verb)(named(job), **fields)
+    notes = console(stderr=True)
+    say(notes, sent(verb, named(job)))
+    if not ours.entry_key:
+        say(notes, UNSIGNED)

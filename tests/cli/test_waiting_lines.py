@@ -1,6 +1,7 @@
 """What waits, in a line for people, from the table's rows."""
 
 from streams.cli.held import line
+from streams.cli.saying import sent
 from streams.core.commands import Resume
 from streams.core.states import Decided, Hold, Suspended, Waiting
 from streams.core.values import NO_USAGE
@@ -49,3 +50,11 @@ def test_all_others_are_left_out() -> None:
     """Whatever their words."""
     assert told("acme/g", JobRow(usage=NO_USAGE, decided=Decided(reason='"hold":{}'))) == []
     assert told("acme/g/t", SubTaskRow(ordinal=1, state=Waiting(missing=1))) == []
+
+
+def test_what_was_said_is_told_with_where_to_look() -> None:
+    """Nobody tells the command what became of it."""
+    for verb in ("approve", "reject"):
+        assert f"acme/g: {verb}, " in sent(verb, "acme/g")
+        assert "anabranch waiting" in sent(verb, "acme/g")
+    assert "anabranch watch acme/g" in sent("cancel", "acme/g")
