@@ -83,7 +83,7 @@ class Growth:
         )
 
     async def _run(self, _: ToolCall, arguments: Arguments, __: float) -> ToolReply:
-        made = self._made(arguments)
+        made = self._made(arguments, self._command.growth - len(self.proposed))
         if isinstance(made, ToolReply):
             return made
         names = [task.id for task in made]
@@ -91,16 +91,21 @@ class Growth:
         return ToolReply(output={"proposed": len(names), "sub_tasks": shown})
 
     def _heard(self, _: ToolCall, arguments: Arguments, reply: ToolReply) -> None:
-        made = self._made(arguments) if reply.error is None else reply
+        """Take in what a call proposed: as many as its reply says, however many places there are by now.
+
+        An attempt that waited meanwhile has another command than the one by which it proposed.
+        """
+        told = reply.output
+        places = told.get("proposed") if reply.error is None and isinstance(told, Mapping) else None
+        made = self._made(arguments, places) if isinstance(places, int) else reply
         if not isinstance(made, ToolReply):
             self.proposed += made
             self._bytes += len(dumps(arguments[ITEMS]))
 
-    def _made(self, arguments: Arguments) -> Plan | ToolReply:
-        """The sub-tasks that a call proposes, or why there can be none."""
+    def _made(self, arguments: Arguments, places: int) -> Plan | ToolReply:
+        """The sub-tasks that a call proposes within so many places, or why there can be none."""
         items, goal = arguments[ITEMS], str(arguments.get("goal", "")).strip()
         assert isinstance(items, Sequence)
-        places = self._command.growth - len(self.proposed)
         told = arguments.get("tool")
         tool = None if told is None else self._meant.get(str(told), str(told))
         if places < 1:

@@ -48,10 +48,14 @@ class Notebook:
         return ToolReply(output={"written": topic, "base": base})
 
     def _heard(self, _: ToolCall, arguments: Arguments, reply: ToolReply) -> None:
-        """Count the version that a write makes, from the base that it had when it was made."""
+        """Count the version that a write makes, from the base that it had when it was made.
+
+        An attempt that waited since has seen what others wrote meanwhile: its command has newer notes.
+        """
         if reply.error is None and isinstance(reply.output, dict):
-            base = reply.output.get("base", 0)
-            self._versions[str(arguments["topic"])] = (base if isinstance(base, int) else 0) + 1
+            topic, base = str(arguments["topic"]), reply.output.get("base", 0)
+            made = (base if isinstance(base, int) else 0) + 1
+            self._versions[topic] = max(self._versions.get(topic, 0), made)
 
 
 SPEC: Final = ToolSpec(

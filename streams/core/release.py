@@ -109,6 +109,9 @@ def run_sub_task(job: Open, task: TaskId, state: Ready) -> RunSubTask:
     candidate = is_candidate(goal, node)
     share = spec.input
     notes, notes_at = seen(job) if granted(job, task) else (None, -1)
+    free = growth(job, task)
+    if state.resume is not None and goal.grow and spec.goal:
+        free = max(1, free)  # without the tool, what it proposed before it waited would be forgotten
     return RunSubTask(
         job=submitted.job,
         task=task,
@@ -131,7 +134,7 @@ def run_sub_task(job: Open, task: TaskId, state: Ready) -> RunSubTask:
         fingerprint=goal.join.strategy == "vote" or goal.join.duplicates != "keep",
         schema=goal.answer_schema if may_be_the_answer(job) else None,
         text=goal.text if candidate else None,
-        growth=growth(job, task),
+        growth=free,
         notes=notes,
         notes_at=notes_at,
         ask="tools" in goal.approve,

@@ -103,6 +103,25 @@ async def test_what_is_recalled_is_proposed_again_and_what_is_too_large_never() 
     assert [task.id for task in again.proposed] == ["list-1", "list-2"]
 
 
+async def test_what_was_proposed_before_a_wait_is_not_forgotten() -> None:
+    """Others may have taken the places since: how many there were the replies say."""
+    journal = Journal()
+    calls: list[dict[str, Json]] = [
+        {"goal": "count", "items": [*range(7)]},
+        {"goal": "weigh", "items": ["a"]},
+    ]
+    first = Growth(command(growth=4))
+    replies = await propose(first, *calls, journal=journal)
+    assert [task.args for task in first.proposed] == [
+        {"items": [0, 1]},
+        *({"items": [n, n + 1]} for n in (2, 4)),
+        {"items": [6]},
+    ]
+    again = Growth(command(growth=1))
+    assert await propose(again, *calls, journal=journal) == replies
+    assert again.proposed == first.proposed
+
+
 async def test_no_room_no_tool() -> None:
     """Neither for plans that may not grow nor for notes that are not granted."""
     assert Growth(command(growth=0)).tools == ()
@@ -139,6 +158,11 @@ async def test_a_note_names_the_version_that_its_writer_has_seen() -> None:
     newer = (NoteSeen(topic="tide", version=5, value=Inline(value="ebb")),)
     await write(Notebook(command(notes=newer), after), after, *calls, {"topic": "tide", "value": "flood"})
     assert attempt.journal.notes[2:] == [("c2", "new", 1, 0), ("c3", "tide", "flood", 5)]
+    calls += [{"topic": "tide", "value": "flood"}, {"topic": "tide", "value": "slack"}]
+    after = MemoryAttempt(attempt.journal)
+    after_a_wait = (NoteSeen(topic="tide", version=9, value=Inline(value="low")),)
+    await write(Notebook(command(notes=after_a_wait), after), after, *calls)
+    assert attempt.journal.notes[4:] == [("c4", "tide", "slack", 9)]
 
 
 async def test_a_note_that_is_too_large_is_refused_with_the_reason() -> None:

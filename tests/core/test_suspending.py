@@ -1,19 +1,21 @@
 """What an attempt waits for, and answers that come before it does."""
 
+from streams.core.commands import RunSubTask
 from streams.core.events import ChildAnswered, JobSubmitted, SubTaskSuspended
-from streams.core.goal import Goal, Source
+from streams.core.goal import Goal, Limits, Source
 from streams.core.job import fold
 from streams.core.plan import SubTask
+from streams.core.release import command
 from streams.core.states import New, Open, Ready
 from streams.core.suspending import EARLY
 from streams.core.values import Inline
 
 JOB = "acme/goal-1"
+GOAL = Goal(text=Inline(value="count the boats"))
 
 
-def a_job() -> Open:
+def a_job(goal: Goal = GOAL) -> Open:
     """One whose only sub-task may run."""
-    goal = Goal(text=Inline(value="count the boats"))
     source = Source(topic="goals", partition=0, offset=0)
     job, _ = fold(New(), JobSubmitted(job=JOB, goal=goal, source=source, plan=(SubTask(id="a", goal="a"),)))
     assert isinstance(job, Open)
@@ -83,3 +85,12 @@ def test_of_one_attempt_few_answers_are_kept_before_it_waits() -> None:
         job = told(job, answered(number))
     assert told(job, answered(EARLY)) is job
     assert len(job.decided.early) == EARLY
+
+
+def test_what_goes_on_has_the_tool_by_which_it_proposed_though_no_place_is_left() -> None:
+    """Else what it proposed before it waited would be forgotten; where no plan may grow there is none."""
+    for grow, growth in ((True, [0, 1]), (False, [0, 0])):
+        job = a_job(Goal(text=GOAL.text, grow=grow, limits=Limits(max_subtasks=1)))
+        after = told(told(job, answered(1)), waits(1, 1))
+        orders = [command(each, "a") for each in (job, after)]
+        assert [each.growth for each in orders if isinstance(each, RunSubTask)] == growth
