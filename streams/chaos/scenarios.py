@@ -58,6 +58,9 @@ class Job:
         certain: Its answer follows from the goal alone; one with a deadline or a budget may end
             in several ways.
         exact: Its very words do; not where they say how much time was left.
+        approved_s: A person lets go on whatever of it waits, again and again after so many seconds, until it
+            is answered. 0: nobody does.
+        cancelled_at: A person ends it, so many seconds from the start; 0: nobody does.
     """
 
     goal: Mapping[str, Any]
@@ -67,6 +70,8 @@ class Job:
     padding: int = 0
     certain: bool = True
     exact: bool = True
+    approved_s: float = 0.0
+    cancelled_at: float = 0.0
 
     @property
     def id(self) -> str:

@@ -336,7 +336,9 @@ def unreleased(job: Job) -> object:
     if not isinstance(job, Open):
         return job
     states = {
-        task: Ready(attempt=state.attempt, grant=state.grant) if isinstance(state, Released) else state
+        task: Ready(attempt=state.attempt, grant=state.grant, resume=state.resume)
+        if isinstance(state, Released)
+        else state
         for task, state in job.states.items()
     }
     return replace(job, states=states, ready=(), outstanding=0)

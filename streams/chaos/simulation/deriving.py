@@ -47,14 +47,12 @@ def derive(seed: int) -> Scenario:
 
 
 def _sent(job: Job, chance: Random) -> Job:
-    return Job(
-        goal=job.goal,
+    return replace(
+        job,
         at=round(chance.uniform(0, BUSY_S * chance.choice((0.0, 0.3, 0.8))), 2),
         partition=chance.randrange(4),
         times=chance.choice((1, 1, 1, 1, 2, 3)),
         padding=0 if "input" in job.goal else chance.choice((0, 0, 0, 0, 12_000)),
-        certain=job.certain,
-        exact=job.exact,
     )
 
 

@@ -115,6 +115,13 @@ async def _live(scenario: Scenario, answers: Mapping[JobId, Expected]) -> Lived:
         *(loop.create_task(_at(each.at, partial(world.strike, each))) for each in scenario.incidents),
     ]
 
+    happening += [
+        loop.create_task(_at(job.cancelled_at, partial(outside.send_word, "cancel", job)))
+        for job in scenario.jobs
+        if job.cancelled_at
+    ]
+    people = [loop.create_task(outside.approve(job)) for job in scenario.jobs if job.approved_s]
+
     def all_answered() -> bool:
         sent = all(task.done() for task in happening)
         return sent and all(job.name in outside.answered for job in scenario.jobs)
@@ -127,7 +134,9 @@ async def _live(scenario: Scenario, answers: Mapping[JobId, Expected]) -> Lived:
     await asyncio.sleep(LATE_S)
     await _until(lambda: not world.lag() and not world.open_transactions(), CAUGHT_UP_WITHIN_S)
     evidence = world.evidence(answers, fresh_answered=fresh)
-    watching.cancel()
+    for each in (watching, *people):
+        each.cancel()
+    world.end()
     return Lived(
         evidence=evidence,
         digest=_digest(evidence.records),
@@ -149,6 +158,7 @@ def _faults_end(scenario: Scenario) -> float:
     """Seconds from the start after which nothing goes wrong any more of what is planned."""
     ends = [incident.at + incident.seconds for incident in scenario.incidents]
     ends += [job.at + REPEATED_S * job.times for job in scenario.jobs]
+    ends += [job.cancelled_at for job in scenario.jobs]
     ends += [poison.at for poison in scenario.poison]
     return max(ends, default=0.0) + LOOK_S
 

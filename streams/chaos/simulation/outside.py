@@ -9,6 +9,7 @@ from streams.chaos.scenarios import Job, Poison
 from streams.log import Fenced, LogUnavailable, Record
 from streams.memory_log import MemoryLog
 from streams.topics import ANSWERS, GOALS
+from streams.wire.outside import write_word
 
 AGAIN_S = 1.0
 
@@ -40,6 +41,16 @@ class Outside:
     async def send_job(self, job: Job) -> None:
         """Send a goal."""
         await self._send(GOALS, goal_value(job), b"", job.partition)
+
+    async def send_word(self, verb: str, job: Job) -> None:
+        """Say something of a job, on another partition than its goal's: nothing orders the two."""
+        await self._send(GOALS, write_word(verb, job.name, by="ada"), b"", job.partition + 1)
+
+    async def approve(self, job: Job) -> None:
+        """Let go on what waits of it, until it is answered."""
+        while job.name not in self.answered:
+            await asyncio.sleep(job.approved_s)
+            await self.send_word("approve", job)
 
     async def send_poison(self, poison: Poison) -> None:
         """Send what nobody can read."""

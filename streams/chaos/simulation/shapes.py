@@ -1,6 +1,7 @@
 """Jobs of every shape, for lives."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from streams.chaos.scenarios import Job
@@ -18,7 +19,7 @@ def a_job(name: str, chance: Random) -> Job:
         goal["tenant"] = chance.choice(("a", "b", FEW, FEW))
     if chance.random() < 0.2:  # noqa: PLR2004 - a share
         goal["priority"] = chance.randint(0, 9)
-    return Job(goal=goal, certain=made.certain, exact=made.exact)
+    return replace(made, goal=goal)
 
 
 def _planned(words: str, **fields: Json) -> Job:
@@ -168,6 +169,93 @@ def _of_a_poor_tenant(_: str, chance: Random) -> Job:
     return Job(goal=made.goal, certain=False)
 
 
+def _growing(_: str, chance: Random) -> Job:
+    """A sub-task proposes others; of those that do so ever, the cap lets only some in."""
+    ever = chance.random() < 0.3  # noqa: PLR2004 - a share
+    plan: list[Json] = [
+        {"id": "list", "goal": f"List [[map {chance.randint(1, 6)}{' ever' if ever else ''}]]"},
+        {"id": "sum", "goal": "Add up", "dep": ["list"]},
+    ]
+    made = _own(plan, grow=True, limits={"max_subtasks": chance.choice((4, 12, 20))})
+    return replace(made, certain=not ever)
+
+
+def _noting(_: str, chance: Random) -> Job:
+    """What a sub-task sees of the others' notes depends on who was first."""
+    plan: list[Json] = [
+        {"id": "a", "goal": "Watch [[note tide high]]", "notes": True},
+        {"id": "b", "goal": f"Watch [[note tide low]] [[slow {chance.choice((1, 3))}]]", "notes": True},
+        {"id": "c", "goal": "Watch [[note wind none]]", "notes": True},
+        {"id": "d", "goal": "Say which", "dep": ["a", "b"], "notes": True},
+    ]
+    made = _own(plan, notes=True, limits={"concurrency": chance.choice((1, 2, 20))})
+    return replace(made, exact=False)
+
+
+def _planned_again(_: str, chance: Random) -> Job:
+    """After a failure another plan is asked for: it is good, fails as well, or is refused."""
+    words = chance.choice(("", "", "[[replan again]]", "[[replan cycle]]"))
+    limits: Goal = {"max_attempts": chance.choice((1, 2)), "max_replans": chance.choice((1, 2))}
+    shape = chance.choice(("plan 3", "chain 3", "diamond"))
+    fields: Goal = {"on_failure": "replan", "limits": limits}
+    made = _planned(f"[[{shape}]] [[fail @{chance.randint(1, 3)}]] {words}", **fields)
+    return replace(made, exact=False)  # of two that fail, which one was first is told
+
+
+def _joined(_: str, chance: Random) -> Job:
+    """Results become the answer by any rule; who was first counts by some of them."""
+    strategy = chance.choice(("vote", "vote", "rank", "first", "concat", "table", "synthesize"))
+    join: Goal = {"strategy": strategy}
+    if strategy in ("vote", "rank", "first") and chance.random() < 0.7:  # noqa: PLR2004 - a share
+        join["candidates"] = chance.choice((2, 3, 5))
+    if strategy == "vote":
+        join["equality"] = chance.choice(("exact", "normalised", "judged"))
+    if strategy == "rank":
+        join["keep"] = chance.choice((1, 2))
+    if strategy in ("concat", "synthesize"):
+        join |= {"duplicates": chance.choice(("keep", "exact", "near")), "check": chance.random() < 0.5}  # noqa: PLR2004 - a half
+        join["tie_break"] = join["check"]
+        join["chunk_bytes"] = chance.choice((1_024, 262_144))
+    early = strategy != "vote" and chance.random() < 0.3  # noqa: PLR2004 - a share
+    if early:
+        join["quorum"] = chance.choice((1, 2))
+    said = chance.choice(("", "[[say yes]]", "[[contradict step-1 step-2]]"))
+    made = _planned(f"[[plan {chance.choice((2, 3, 5))}]] [[slow 2 @1]] {said}", join=join)
+    return replace(made, certain=strategy != "first" and not early, exact=False)
+
+
+def _approved(name: str, chance: Random) -> Job:
+    """A person looks at it now and then, or ends it."""
+    makers = (_growing, _planned_again, _joined, _fan_out, _once, _with_tools, _hedged, _poor)
+    made = chance.choice(makers)(name, chance)
+    what: list[Json] = list(
+        chance.choice((("plan",), ("answer",), ("plan", "answer"), ("plan", "tools", "answer")))
+    )
+    made = replace(made, goal={**made.goal, "approve": what}, approved_s=chance.choice((0.7, 3.0)))
+    return _cancelled(made, chance) if chance.random() < 0.3 else made  # noqa: PLR2004 - a share
+
+
+def _ended_by_a_person(name: str, chance: Random) -> Job:
+    return _cancelled(chance.choice((_hanging, _family, _hedged, _joined))(name, chance), chance)
+
+
+def _cancelled(made: Job, chance: Random) -> Job:
+    return replace(made, cancelled_at=round(chance.uniform(0.5, 12.0), 2), certain=False)
+
+
+def _family(name: str, chance: Random) -> Job:
+    """A parent that waits for a child, or for several one after the other; and a child that has its own."""
+    shape = chance.choice(("plan 1", "plan 2", "chain 3", "plan 3]] [[fail @2"))
+    children: list[Json] = [
+        {"goal": f"Count the boats {n} of {name} [[{shape}]]"} for n in range(chance.randint(1, 3))
+    ]
+    plan: list[Json] = [
+        {"id": "a", "goal": "Hand it over", "input": "all"},
+        {"id": "b", "goal": "Hand on how it went", "dep": ["a"]},
+    ]
+    return replace(_own(plan, input=children, tools=["submit_goal"]), exact=False)
+
+
 def _bad(_: str, chance: Random) -> Job:
     unfit: tuple[Goal, ...] = ({"colour": "red"}, {"priority": 99}, {"plan": [{"id": "a", "dep": ["b"]}]})
     fields = chance.choice(unfit)
@@ -200,5 +288,17 @@ SHAPES: tuple[Callable[[str, Random], Job], ...] = (
     _of_a_poor_tenant,
     _of_a_poor_tenant,
     _tight,
+    _growing,
+    _growing,
+    _noting,
+    _planned_again,
+    _joined,
+    _joined,
+    _joined,
+    _approved,
+    _approved,
+    _ended_by_a_person,
+    _family,
+    _family,
     _bad,
 )

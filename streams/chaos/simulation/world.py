@@ -113,6 +113,11 @@ class World:
         if all(worker.stays_away for worker in self._workers):
             self._join()
 
+    def end(self) -> None:
+        """Nobody is started any more: the loop may run on for a moment as it is closed."""
+        for worker in self._workers:
+            worker.stays_away = True
+
     def lag(self) -> dict[str, int]:
         """Records that nobody has said to be done, by group and partition, where there are any."""
         lag: dict[str, int] = {}

@@ -28,7 +28,7 @@ def commits(facts: Facts, told: Told) -> Iterator[Finding]:
 
 
 def _goals(facts: Facts) -> Iterator[Finished]:
-    for record, _ in facts.goals:
+    for record in (*(record for record, _ in facts.goals), *facts.words):
         place = place_of(record)
         # When a dead letter was written its writer says, whose clock may be any: it is there or not.
         done = facts.opened.get(place, 0 if place in facts.buried else inf)

@@ -11,8 +11,12 @@ from streams.claims import ValueLost, value_in
 from streams.core.commands import Answer, StopAttempt
 from streams.core.events import (
     UNREADABLE,
+    ApprovalGiven,
+    ApprovalRefused,
     Event,
+    FromOutside,
     GoalRejected,
+    JobCancelled,
     JobSubmitted,
     Planned,
     SubTaskFailed,
@@ -33,6 +37,7 @@ from streams.wire.envelope import Unreadable
 from streams.wire.events import read_event
 from streams.wire.goals import BadGoal, read_goal
 from streams.wire.marks import is_mark
+from streams.wire.outside import read_word
 from streams.wire.transcripts import TRANSCRIPTS as JOURNAL
 
 Place: TypeAlias = tuple[str, int, int]
@@ -64,7 +69,8 @@ class Facts:
     Times are milliseconds since 1970; attempts go by their keys.
 
     Attributes:
-        goals: Every record of ``goals``, and what intake should make of it.
+        goals: Every goal on ``goals``, and what intake should make of it; what is no goal among them.
+        words: What people say of jobs, on the same topic.
         events: Every record of ``job-events`` in order, with None where it cannot be read.
         opened: By the goal's place: when the first event that it led to was appended.
         ends: When the first event that ended an attempt was appended.
@@ -85,6 +91,7 @@ class Facts:
 
     evidence: Evidence
     goals: tuple[tuple[Record, JobSubmitted | BadGoal], ...]
+    words: tuple[Record, ...]
     events: tuple[tuple[Record, Event | None], ...]
     opened: Mapping[Place, int]
     ends: Mapping[bytes, int]
@@ -131,8 +138,9 @@ def read(evidence: Evidence) -> Facts:
     ran: dict[bytes, Record] = {}
     for record, event in events:
         match event:
-            case JobSubmitted(source=source) | GoalRejected(source=source):
-                opened.setdefault(place_of(source), record.timestamp)
+            case JobSubmitted() | GoalRejected() | ApprovalGiven() | ApprovalRefused() | JobCancelled():
+                if event.source is not None:
+                    opened.setdefault(place_of(event.source), record.timestamp)
             case SubTaskFailed(kind=kind) if kind == UNREADABLE:
                 pass
             case SubTaskStarted() | Planned() | SubTaskSucceeded() | SubTaskFailed():
@@ -158,10 +166,13 @@ def read(evidence: Evidence) -> Facts:
     for letter in letters:
         for place in {place_of(source) for source in (letter.place, letter.source) if source is not None}:
             buried[place] = buried.get(place, 0) + 1
+    asked = evidence.records.get(GOALS, ())
+    words = [record for record in asked if isinstance(read_word(record), FromOutside)]
     replied, failed, started, tools_ended = _journal(evidence.records.get(TRANSCRIPTS, ()))
     return Facts(
         evidence=evidence,
-        goals=tuple((r, read_goal(r, lanes=evidence.lanes)) for r in evidence.records.get(GOALS, ())),
+        goals=tuple((r, read_goal(r, lanes=evidence.lanes)) for r in asked if r not in words),
+        words=tuple(words),
         events=events,
         opened=opened,
         ends=ends,

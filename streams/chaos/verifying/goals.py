@@ -64,6 +64,10 @@ def accounted(facts: Facts, told: Told) -> Iterator[Finding]:
         else:
             what = f"another goal than the one that opened {goal.job}, and no dead letter"
         yield Finding(kind="unaccounted", where=stands(record), what=what)
+    for record in facts.words:
+        if place_of(record) not in facts.opened and place_of(record) not in facts.buried:
+            what = "a person's word, which no job was told"
+            yield Finding(kind="unaccounted", where=stands(record), what=what)
     yield from _of_records_that_are_there(facts, answered)
 
 

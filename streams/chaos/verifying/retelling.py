@@ -213,12 +213,19 @@ def _note_over(told: Told, before: Open, after: Job, event: Event) -> None:
         for task, was in before.states.items():
             if (now := after.states.get(task)) is was:
                 continue
-            if now is None or _attempt(now) != _attempt(was) or isinstance(now, (*OVER, Suspended)):
+            goes_on = now is not None and _stretch(now) != _stretch(was)
+            if now is None or goes_on or isinstance(now, (*OVER, Suspended)):
                 _note_over_of(told, event, task, was)
         return
     for task, was in before.states.items():
         if not isinstance(was, Waiting | Skipped):
             _note_over_of(told, event, task, was)
+
+
+def _stretch(state: SubTaskState) -> tuple[int, int]:
+    """Which attempt, and how often it was suspended: it goes on at once where its child was faster."""
+    resume = getattr(state, "resume", None)
+    return _attempt(state), 0 if resume is None else resume.number
 
 
 def _note_over_of(told: Told, event: Event, task: TaskId, was: SubTaskState) -> None:
