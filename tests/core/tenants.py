@@ -4,13 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from streams.core.accounts import DAY_MS, woken
+from streams.core.accounts import DAY_MS, waits, woken
 from streams.core.commands import Answer, Effect, Tell
 from streams.core.events import (
     BUDGET,
     AttemptOverdue,
     Event,
+    JobBroken,
+    JobCancelled,
     JobSubmitted,
+    PlaceReturned,
     Planned,
     RetryDue,
     SubTaskFailed,
@@ -43,6 +46,7 @@ class Tenancy:
         logs: The events of each job, as they stand on its log.
         today: What was really spent on the account's day.
         answers: The jobs' answers so far, by job and revision.
+        unreturned: A word was lost that returns a place: it is seen to when somebody waits for one.
     """
 
     choices: Choices
@@ -57,6 +61,7 @@ class Tenancy:
     answers: dict[tuple[JobId, int], Answer] = field(default_factory=dict)
     real: dict[tuple[JobId, TaskId, int], Usage] = field(default_factory=dict)
     untold: list[tuple[JobId, TaskId, int]] = field(default_factory=list)
+    unreturned: bool = False
 
     def submit(self, job: JobId, goal: Goal, plan: Plan, *, brought: bool) -> None:
         """A goal of the tenant comes in."""
@@ -160,6 +165,14 @@ class Tenancy:
         if event is not None and finished.revision < 3:
             self.see(event)
 
+    def end(self, job: Open) -> None:
+        """A person ends a job, or an event that cannot be handled does."""
+        name = job.submitted.job
+        if self.choices.below(2):
+            self.see(JobCancelled(job=name, by="ada"))
+        else:
+            self.see(JobBroken(job=name, reason="no", revision=job.revision.number))
+
     def timers(self, chance: float) -> Iterator[Event]:
         """What the orchestrators send again since it may be lost."""
         for job in self.open_jobs():
@@ -177,7 +190,7 @@ class Tenancy:
             if isinstance(state, Released | Running | Backoff)
         ]
         free = [job for job in self.open_jobs() if places(job) > 0]
-        what = self.choices.below(16)
+        what = self.choices.below(17)
         if what < 5 and self.aloft:
             self.deliver(self.choices.below(len(self.aloft)), again=self.choices.below(5) == 4)
         elif what < 9 and free:
@@ -188,7 +201,8 @@ class Tenancy:
         elif what == 12 and self.untold:
             self.tell_late()
         elif what == 12 and self.aloft and self.choices.below(4) == 3:
-            self.aloft.pop(self.choices.below(len(self.aloft)))  # the log would not have it
+            lost = self.aloft.pop(self.choices.below(len(self.aloft)))  # the log would not have it
+            self.unreturned |= isinstance(lost, PlaceReturned)
         elif what == 13:
             for event in list(self.timers(0.5))[:2]:
                 self.aloft.append(event)
@@ -196,6 +210,8 @@ class Tenancy:
             self.at += DAY_MS
         elif what == 15 and (ended := [n for n, j in self.jobs.items() if isinstance(j, Finished)]):
             self.reopen(self.choices.of(ended))
+        elif what == 16 and self.open_jobs() and self.choices.below(2):
+            self.end(self.choices.of(self.open_jobs()))
         elif self.aloft:
             self.deliver(0)
 
@@ -206,7 +222,7 @@ class Tenancy:
             AssertionError: somebody waits for ever.
         """
         idle = 0
-        while self.open_jobs() or self.aloft or (isinstance(self.account, Account) and self.account.guests):
+        while self.open_jobs() or self.aloft or waits(self.account) or self.left():
             most -= 1
             assert most > 0, f"somebody waits for ever: {self.account} {self.open_jobs()}"
             if self.aloft:
@@ -231,6 +247,10 @@ class Tenancy:
             assert idle < 60, f"nothing moves: {self.account} {self.open_jobs()}"
             self.at += 60_000 if idle % 8 else DAY_MS
             self.aloft += self.timers(idle * 0.37 % 1)
+
+    def left(self) -> bool:
+        """Whether anybody is at the account who will leave it, though nobody waits for that."""
+        return isinstance(self.account, Account) and bool(self.account.guests) and not self.unreturned
 
     def check(self, name: JobId) -> None:
         """The bound."""
