@@ -63,8 +63,9 @@ class History:
         self.job, effects = absorb(before, event)
         if self.job is before:
             return
-        if isinstance(event, Planned | SubTaskSucceeded | SubTaskFailed):
-            self.started.setdefault(event.task, event.at - event.ran_ms)  # it may have ended at once
+        if isinstance(event, Planned | SubTaskSucceeded | SubTaskFailed) and event.task not in self.ended:
+            # It may have ended at once; what a lost attempt tells after its sub-task's end is no start of it.
+            self.started.setdefault(event.task, event.at - event.ran_ms)
         self.first_at = event.at if isinstance(before, New) else self.first_at
         self.last_at = event.at
         if isinstance(before, Finished):

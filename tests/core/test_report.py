@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.core.events import (
+    AttemptOverdue,
     DeadlinePassed,
     Event,
     GoalRejected,
@@ -22,7 +23,7 @@ from streams.core.events import (
     SubTaskStarted,
     SubTaskSucceeded,
 )
-from streams.core.goal import Goal, Source
+from streams.core.goal import Budget, Goal, JoinRule, Limits, Source
 from streams.core.plan import SubTask
 from streams.core.values import ANSWER, NO_USAGE, PLAN, Inline, Usage
 from streams.progress import JobProgress, Progress
@@ -198,6 +199,20 @@ def test_jobs_that_a_person_ended_are_told() -> None:
     log.add(JobCancelled(job=log.job, by="ada"), 10)
     made = report({log.job: log.events})
     assert (made.jobs.total, made.jobs.cancelled, made.jobs.unfinished) == (1, 1, 0)
+
+
+def test_what_is_told_after_the_end_of_a_sub_task_is_no_start_of_it() -> None:
+    """Its only attempt was lost before anybody said that it began; what it cost counts."""
+    log = Log("acme/late")
+    goal = Goal(text=Inline(value="x"), budget=Budget(tokens=30_000), limits=Limits(max_attempts=1))
+    goal = replace(goal, join=JoinRule(min_success_ratio=0.0, fail_fast_ratio=1.0))
+    plan = (SubTask(id="a", goal="a"), SubTask(id="b", goal="b"))
+    log.add(JobSubmitted(job=log.job, goal=goal, source=SOURCE, plan=plan), 0)
+    log.add(AttemptOverdue(job=log.job, task="a", attempt=1), 150_000)
+    log.add(SubTaskSucceeded(job=log.job, task="a", attempt=1, result=Inline(value=1), size=1), 150_010)
+    made = report({log.job: log.events})
+    assert made.run.count == 0
+    assert made.queue.count == 0
 
 
 def rejected() -> Log:
