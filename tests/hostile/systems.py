@@ -26,7 +26,7 @@ from agents.ports import (
 )
 from streams import dead_letters
 from streams.core.commands import MakePlan, RunSubTask, StopAttempt
-from streams.core.events import Event, GoalRejected, JobSubmitted, SubTaskFailed
+from streams.core.events import Event, GoalRejected, JobCancelled, JobSubmitted, SubTaskFailed
 from streams.core.job import absorb
 from streams.core.results import partition_of
 from streams.core.states import Job, New
@@ -52,6 +52,7 @@ from streams.topics import (
 from streams.wire.answers import read_answer
 from streams.wire.commands import read_command
 from streams.wire.envelope import NewerVersion, Unreadable
+from streams.wire.events import write_event
 from streams.wire.goal_fields import NAME
 from streams.wire.rows import parse_row
 from streams.wire.transcripts import read_transcript
@@ -316,6 +317,11 @@ async def _events(mutator: Mutator, size: int, tally: Tally) -> None:
             else mutator.chosen((None, b"", b"k", b"default/victim-1"))
         )
         places.append((partition, here.put(JOB_EVENTS, partition, key, value)))
+    await asyncio.sleep(30)
+    for job in {f"default/{name}-{n}" for n in range(9) for name in ("victim", "unknown")}:
+        # Some were made to wait for a person, or for a child that nobody knows: they may.
+        partition, cancelled = partition_of(job, LANES), write_event(JobCancelled(job=job))
+        here.put(JOB_EVENTS, partition, job.encode(), cancelled)
     await here.settled()
     letters = Counter(
         (letter.place.partition, letter.place.offset)

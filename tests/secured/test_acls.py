@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from streams import dead_letters
 from streams.acls import PARTS, Acl, acls, commands
 from streams.cli import app
+from streams.core.values import Json
 from streams.kafka import admin
 from streams.kafka.allowed import missing
 from streams.kafka.errors import in_our_words
@@ -129,7 +130,6 @@ async def test_everybody_is_refused_what_is_not_on_their_list(secured: Secured, 
             writes("watcher", GOALS),
             writes("auditor", ANSWERS),
             writes("operator", ANSWERS),
-            writes("worker", GOALS),
             owns("submitter", "agents"),
             owns("auditor", "orchestrator"),
             _with_log(here.of("submitter"), _take_over),
@@ -233,6 +233,12 @@ async def test_the_whole_path_with_these_acls_and_no_others(
             here.swarm(here.of("watcher")) as watcher,
         ):
             jobs = [await submitter.submit(f"[[plan 3]] {n}", id=f"g{n}") for n in range(4)]
+            # Its sub-agent asks for a job of its own, which a lane puts on `goals`.
+            hand_over: list[dict[str, Json]] = [{"id": "a", "goal": "Hand it over", "input": "all"}]
+            given: Json = [{"goal": "Count the boats [[plan 1]]"}]
+            jobs.append(
+                await submitter.submit("Hand it over", plan=hand_over, input=given, tools=["submit_goal"])
+            )
             jobs.append(await submitter.submit(LARGE, id="large"))
             for partition in range(LANES):
                 sent = submitter.log.producer.send(GOALS, b"\xff poison", key=b"", partition=partition)
@@ -242,7 +248,7 @@ async def test_the_whole_path_with_these_acls_and_no_others(
             assert [event async for event in watcher.events(jobs[-1], within_s=60)]
             assert await _all(reader.log, TRANSCRIPTS)  # as an answer over 256 KB would
         async with KafkaLog(here.of("operator")) as log:
-            assert len([dead_letters.read(record) for record in await _all(log, DEAD_LETTERS)]) == 2 * LANES
+            assert len([dead_letters.read(record) for record in await _all(log, DEAD_LETTERS)]) == 3 * LANES
             await _bury_some(here)
             chosen = await find(log, range(LANES), Wanted(reason="too large"))
             outcomes = [each async for each in redrive(log, chosen, lanes=LANES, by="operator")]
@@ -260,6 +266,9 @@ async def _leave_something_to_find(here: System) -> None:
     stranger = Record(GOALS, 0, 10**9, 0, None, b"not a goal")
     key, value, headers = dead_letters.write(stranger, "left by a test")
     async with KafkaLog(here.settings) as log:
+        for partition in range(LANES):
+            # Without a table, and with an event on the log, it asks what was answered and buried.
+            await (await log.producer.send(JOB_EVENTS, b"no event", key=b"default/g0", partition=partition))
         for topic in (ANSWERS, DEAD_LETTERS):
             for partition in range(LANES):
                 await (await log.producer.send(topic, value, key=key, partition=partition, headers=headers))

@@ -47,7 +47,7 @@ def rejected(name: str, reason: str = "no goal") -> Event:
 
 def too_large(name: str) -> Event:
     """It has room on the log, and its answer has not."""
-    return rejected(name, "x" * (RECORD_BYTES - 150))
+    return rejected(name, "x" * (RECORD_BYTES - 200))
 
 
 class OnePartition:
