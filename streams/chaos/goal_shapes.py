@@ -114,6 +114,38 @@ def _hedged(chance: Random) -> Fields:
     return _words(directives, hedge=hedge, limits={"timeout_s": chance.choice((15.0, 120.0))})
 
 
+def _growing(chance: Random) -> Fields:
+    """A sub-task proposes others, which whoever needs it waits for."""
+    plan: list[Json] = [
+        {"id": "list", "goal": f"List [[map {chance.randint(1, 6)}]]"},
+        {"id": "sum", "goal": "Add up", "dep": ["list"]},
+    ]
+    return {"goal": "Do as planned", "plan": plan, "grow": True}
+
+
+def _joined(chance: Random) -> Fields:
+    """By rules that need not know who was first."""
+    join: Fields = chance.choice(
+        (
+            {"strategy": "concat", "check": True},
+            {"strategy": "vote", "candidates": 3},
+            {"strategy": "rank"},
+            {"strategy": "synthesize", "duplicates": "exact", "chunk_bytes": 1_024},
+        )
+    )
+    return _words(f"[[plan {chance.choice((2, 4))}]]", join=join)
+
+
+def _family(chance: Random) -> Fields:
+    """A parent waits for its children, one after the other."""
+    shapes = ("[[plan 1]]", "[[plan 2]]", "[[chain 3]]")
+    children: list[Json] = [
+        {"goal": f"Count {n} {chance.choice(shapes)}"} for n in range(chance.randint(1, 2))
+    ]
+    plan: list[Json] = [{"id": "a", "goal": "Hand it over", "input": "all"}]
+    return {"goal": "Do as planned", "plan": plan, "input": children, "tools": ["submit_goal"]}
+
+
 def _poor(chance: Random) -> Fields:
     return _words("[[chain 4]]", budget={"calls": chance.randint(1, 4)})
 
@@ -128,6 +160,7 @@ SHAPES: Final[tuple[Shape, ...]] = (
     *(_fan_out, _fan_out, _fan_out, _chain, _chain, _diamond, _diamond, _join, _join),
     *(_failing, _failing, _flaky, _without_models, _without_models, _in_words, _of_items, _checked_in),
     *(_own_graph, _own_graph, _replanned, _hanging, _late, _late, _hedged, _hedged, _poor, refused),
+    *(_growing, _joined, _joined, _family),
 )
 """As often as they stand here. All but those with a deadline or a budget have one possible answer."""
 

@@ -60,7 +60,7 @@ class Job:
         exact: Its very words do; not where they say how much time was left.
         approved_s: A person lets go on whatever of it waits, again and again after so many seconds, until it
             is answered. 0: nobody does.
-        cancelled_at: A person ends it, so many seconds from the start; 0: nobody does.
+        cancelled_s: A person ends it, so many seconds after it was sent; 0: nobody does.
     """
 
     goal: Mapping[str, Any]
@@ -71,7 +71,7 @@ class Job:
     certain: bool = True
     exact: bool = True
     approved_s: float = 0.0
-    cancelled_at: float = 0.0
+    cancelled_s: float = 0.0
 
     @property
     def id(self) -> str:

@@ -19,7 +19,7 @@ from streams.core.values import JobId
 from tests.chaos.planted import PLANTED, Planted
 
 LIVES, BATCH = 150, 15
-FOUND_WITHIN = 50
+FOUND_WITHIN = 130
 SEEDS = sorted((Path(__file__).parent / "seeds").glob("*.json"))
 
 

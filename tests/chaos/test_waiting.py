@@ -54,7 +54,7 @@ WAITING = Job(
     },
     approved_s=1.5,
 )
-ENDED = Job(goal={"id": "ended", "goal": "Look [[plan 2]] [[hang]]"}, cancelled_at=2.0, certain=False)
+ENDED = Job(goal={"id": "ended", "goal": "Look [[plan 2]] [[hang]]"}, cancelled_s=2.0, certain=False)
 
 
 @pytest.mark.parametrize("incidents", INCIDENTS, ids=["calm", "kills", "a hand-over"])

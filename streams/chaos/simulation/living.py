@@ -116,9 +116,9 @@ async def _live(scenario: Scenario, answers: Mapping[JobId, Expected]) -> Lived:
     ]
 
     happening += [
-        loop.create_task(_at(job.cancelled_at, partial(outside.send_word, "cancel", job)))
+        loop.create_task(_at(job.at + job.cancelled_s, partial(outside.send_word, "cancel", job)))
         for job in scenario.jobs
-        if job.cancelled_at
+        if job.cancelled_s
     ]
     people = [loop.create_task(outside.approve(job)) for job in scenario.jobs if job.approved_s]
 
@@ -158,7 +158,7 @@ def _faults_end(scenario: Scenario) -> float:
     """Seconds from the start after which nothing goes wrong any more of what is planned."""
     ends = [incident.at + incident.seconds for incident in scenario.incidents]
     ends += [job.at + REPEATED_S * job.times for job in scenario.jobs]
-    ends += [job.cancelled_at for job in scenario.jobs]
+    ends += [job.at + job.cancelled_s for job in scenario.jobs]
     ends += [poison.at for poison in scenario.poison]
     return max(ends, default=0.0) + LOOK_S
 

@@ -235,12 +235,18 @@ def _approved(name: str, chance: Random) -> Job:
     return _cancelled(made, chance) if chance.random() < 0.3 else made  # noqa: PLR2004 - a share
 
 
+def _tried_often(_: str, chance: Random) -> Job:
+    """Each call is made again and again for seconds: whoever is not heard is found out by the next one."""
+    return _planned(f"[[plan {chance.choice((3, 6))}]] [[flaky 4]]")
+
+
 def _ended_by_a_person(name: str, chance: Random) -> Job:
-    return _cancelled(chance.choice((_hanging, _family, _hedged, _joined))(name, chance), chance)
+    makers = (_hanging, _family, _hedged, _joined, _with_tools, _tried_often, _tried_often, _tried_often)
+    return _cancelled(chance.choice(makers)(name, chance), chance)
 
 
 def _cancelled(made: Job, chance: Random) -> Job:
-    return replace(made, cancelled_at=round(chance.uniform(0.5, 12.0), 2), certain=False)
+    return replace(made, cancelled_s=round(chance.uniform(0.5, 5.0), 2), certain=False)
 
 
 def _family(name: str, chance: Random) -> Job:
@@ -284,6 +290,8 @@ SHAPES: tuple[Callable[[str, Random], Job], ...] = (
     _late_with_tools,
     _hedged,
     _hedged,
+    _hedged,
+    _hedged,
     _poor,
     _of_a_poor_tenant,
     _of_a_poor_tenant,
@@ -297,6 +305,7 @@ SHAPES: tuple[Callable[[str, Random], Job], ...] = (
     _joined,
     _approved,
     _approved,
+    _ended_by_a_person,
     _ended_by_a_person,
     _family,
     _family,
