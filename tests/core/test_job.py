@@ -206,8 +206,9 @@ def test_attempts_only_rise_and_never_above_the_limit(history: list[Event]) -> N
                     continue
                 attempt = getattr(state, "attempt", 0)
                 most = job.revision.before(task) + job.submitted.goal.limits.max_attempts
-                given_up = isinstance(before, Ready | Backoff) and isinstance(state, Failed)
-                least = begun(before) if given_up else getattr(before, "attempt", 0)
+                least = getattr(before, "attempt", 0)
+                if isinstance(before, Ready | Backoff) and isinstance(state, Failed):
+                    least = begun(before)
                 assert least <= attempt <= most
 
 
