@@ -125,14 +125,13 @@ def _growing(chance: Random) -> Fields:
 
 def _joined(chance: Random) -> Fields:
     """By rules that need not know who was first."""
-    join: Fields = chance.choice(
-        (
-            {"strategy": "concat", "check": True},
-            {"strategy": "vote", "candidates": 3},
-            {"strategy": "rank"},
-            {"strategy": "synthesize", "duplicates": "exact", "chunk_bytes": 1_024},
-        )
-    )
+    joins: list[Fields] = [
+        {"strategy": "concat", "check": True},
+        {"strategy": "vote", "candidates": 3},
+        {"strategy": "rank"},
+        {"strategy": "synthesize", "duplicates": "exact", "chunk_bytes": 1_024},
+    ]
+    join = chance.choice(joins)
     return _words(f"[[plan {chance.choice((2, 4))}]]", join=join)
 
 
