@@ -19,7 +19,10 @@ from streams.core.values import JobId
 from tests.chaos.planted import PLANTED, Planted
 
 LIVES, BATCH = 150, 15
-FOUND_WITHIN = 130
+FOUND_WITHIN = 50
+RARE = frozenset({"a_goal_passed_over", "stops_not_heard"})
+"""Bugs that take half a minute of random lives to be found: the life that is made for each shows it."""
+
 SEEDS = sorted((Path(__file__).parent / "seeds").glob("*.json"))
 
 
@@ -95,7 +98,11 @@ def answers() -> dict[int, dict[JobId, Expected]]:
     return {}
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.plant.__name__)
+@pytest.mark.parametrize(
+    "planted",
+    [planted for planted in PLANTED if planted.plant.__name__ not in RARE],
+    ids=lambda planted: planted.plant.__name__,
+)
 def test_lives_find_a_planted_bug(planted: Planted, answers: dict[int, dict[JobId, Expected]]) -> None:
     """Within so many lives in which the faults that show it strike at all, by the rule that it breaks."""
     faults = {incident.kind for incident in planted.scenario.incidents}
