@@ -267,8 +267,8 @@ class Partition:
             effects = [
                 record_of(each, record, lanes=lanes) for record, each in asked if not isinstance(each, Tell)
             ]
-            await self._say(*(effect.event for _, effect in asked if isinstance(effect, Tell)))
-            await self._say(*self._words)
+            told = (effect.event for _, effect in asked if isinstance(effect, Tell))
+            await self._say(*told, *self._words)
             await self._commit([*orders, *effects])
 
     def _fold(self, record: Record, touched: dict[JobId, Job]) -> tuple[Effect, ...]:

@@ -102,15 +102,16 @@ async def _say(verb: str, job: str, brokers: str | None, prefix: str | None, **f
     from streams.wire.outside import write_word
 
     quiet()
+    job = named(job)
     try:
-        write_word(verb, named(job), **fields)  # before anybody is asked for
+        write_word(verb, job, **fields)  # before anybody is asked for
     except ValueError as error:
         raise Stop(str(error), Exit.USAGE) from None
     ours = settings(brokers=brokers, prefix=prefix)
     swarm = Swarm(ours.brokers, prefix=ours.prefix, access=ours.access, entry_key=ours.entry_key)
     async with swarm:
-        await getattr(swarm, verb)(named(job), **fields)
+        await getattr(swarm, verb)(job, **fields)
     notes = console(stderr=True)
-    say(notes, sent(verb, named(job)))
+    say(notes, sent(verb, job))
     if not ours.entry_key:
         say(notes, UNSIGNED)

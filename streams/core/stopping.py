@@ -24,16 +24,13 @@ from streams.core.telling import orphaned
 from streams.core.values import ANSWER, PLAN, TaskId
 
 
-def stops(job: Open, reason: str, tasks: Iterable[TaskId] | None = None) -> tuple[StopAttempt, ...]:
-    """What stops the attempts that are out.
+def stops(job: Open, reason: str, tasks: Iterable[TaskId]) -> tuple[StopAttempt, ...]:
+    """What stops the attempts of these sub-tasks that are out.
 
     A replay, which releases nothing, sees fewer of them; they change no job.
-
-    Args:
-        tasks: Of these sub-tasks; None: of all.
     """
     found = []
-    for task in job.states if tasks is None else tasks:
+    for task in tasks:
         state = job.states[task]
         if isinstance(state, Released | Running):
             found.append(
